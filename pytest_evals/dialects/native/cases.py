@@ -31,7 +31,7 @@ class ParameterSet(NamedTuple):
 ONE_CALL = (ParameterSet("", NO_VALUES),)
 
 
-class Cases:
+class EvalCases:
     """Cases by position, built from rows."""
 
     def __init__(
@@ -79,24 +79,24 @@ class Cases:
         return self._table if self._table.in_memory else self._table[:1]
 
 
-def listed_cases(cases: Sequence[Case]) -> Cases:
+def listed_cases(cases: Sequence[Case]) -> EvalCases:
     """Cases that exist already; one without an id is called by its position."""
     table = [
         {"id": one.id or str(n), "prompt": one.prompt} for n, one in enumerate(cases)
     ]
     rows = [one.row for one in cases]
-    return Cases(Table(table), lambda index, _row: cases[index], "id", rows)
+    return EvalCases(Table(table), lambda index, _row: cases[index], "id", rows)
 
 
 class CaseRows(SelectedRows):
     """The cases to run."""
 
-    def __init__(self, load: Callable[[], Cases], options: TaskOptions) -> None:
+    def __init__(self, load: Callable[[], EvalCases], options: TaskOptions) -> None:
         super().__init__(options)
         self._load = load
 
     @cached_property
-    def cases(self) -> Cases:
+    def cases(self) -> EvalCases:
         """All cases."""
         return self._load()
 
@@ -112,7 +112,7 @@ class CaseRows(SelectedRows):
         return self.cases.sizes(indices)
 
 
-def checked_first(cases: Cases, where: Any, n: int = 1) -> Cases:
+def checked_first(cases: EvalCases, where: Any, n: int = 1) -> EvalCases:
     """Return the cases if the first ``n`` can be built.
 
     Raises:

@@ -21,7 +21,7 @@ from pytest_evals.dialects.metadata_keys import (
     refusals_fault,
     without_own,
 )
-from pytest_evals.dialects.native.cases import Cases, checked_first
+from pytest_evals.dialects.native.cases import EvalCases, checked_first
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import yaml_remedies
@@ -132,12 +132,12 @@ class _Reader:
             return None
         place = top.place("prompt")
 
-        def cases() -> Cases:
+        def cases() -> EvalCases:
             table = source()
             if id_column and id_column not in table.columns:
                 what = f"id: {unknown_name('column', id_column, table.columns)}"
                 raise TaskFileError([Problem(what, top.place("id"))])
-            found = Cases(table, build, id_column)
+            found = EvalCases(table, build, id_column)
             checked_first(found, place, n=len(table) if "rows" in top else 1)
             return found
 

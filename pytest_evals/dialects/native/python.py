@@ -20,7 +20,7 @@ from pytest_evals.dialects.metadata_keys import REFUSALS, refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_CALL,
-    Cases,
+    EvalCases,
     ParameterSet,
     checked_first,
     listed_cases,
@@ -177,7 +177,7 @@ class Eval:
         shown = settings.model if isinstance(settings.model, str) else None
 
         @cache
-        def load() -> Cases:
+        def load() -> EvalCases:
             return self._cases(values, calls)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
@@ -227,7 +227,9 @@ class Eval:
             found.append(read_gate(entry, task=self.name, source=self.place))
         return with_unique_ids(found)
 
-    def _cases(self, values: Mapping[str, Any], calls: Sequence[ParameterSet]) -> Cases:
+    def _cases(
+        self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
+    ) -> EvalCases:
         """All cases, if there are any, their ids differ and their choices fit."""
         cases = [one for call in calls for one in self._call(values, call)]
         listed, seen = listed_cases(cases), dict[str, int]()

@@ -25,7 +25,7 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response, are_copies
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
-from pytest_evals.dialects.native.cases import CaseRows, Cases
+from pytest_evals.dialects.native.cases import CaseRows, EvalCases
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.template_checks import check_templates, text_error
@@ -69,7 +69,7 @@ class EvalParts:
 
     name: str
     source: Place
-    load: Callable[[], Cases]
+    load: Callable[[], EvalCases]
     scorers: Sequence[Scorer]
     sampling: Sampling
     choices_by: str | None = None
@@ -101,7 +101,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         what = f"{parts.name}: a label rates one answer, and repeats is {parts.repeats}"
         raise TaskFileError([Problem(what, parts.source, "set repeats: 1")])
 
-    def load() -> Cases:
+    def load() -> EvalCases:
         cases = parts.load()
         for labels in labelled:
             check_ids(labels, cases.ids().ids)

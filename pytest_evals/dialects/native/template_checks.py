@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_evals.core.case import Case
-from pytest_evals.dialects.native.cases import Cases
+from pytest_evals.dialects.native.cases import EvalCases
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.prompts.text_values import text_fault
 from pytest_evals.scorers.templates import (
@@ -22,7 +22,7 @@ _MOST = 1_000
 
 
 def check_templates(
-    templates: Mapping[ScorerTemplate, Place], cases: Cases, *, is_text: bool
+    templates: Mapping[ScorerTemplate, Place], cases: EvalCases, *, is_text: bool
 ) -> None:
     """Check the templates of scorers against the rows that are known.
 
@@ -100,7 +100,7 @@ def _missing(
     template: ScorerTemplate,
     rows: Sequence[Mapping[str, object]],
     columns: Collection[str],
-    cases: Cases,
+    cases: EvalCases,
 ) -> Iterator[ScorerTemplateError]:
     """Yield a column that a row does not have."""
     needed = template.template.names - ANSWER_NAMES - CASE_NAMES
