@@ -78,7 +78,8 @@ def _nested_keys(value: object) -> Iterator[tuple[tuple[Any, ...], str]]:
 def _is_similar(name: str, own: str) -> bool:
     """Return whether two names differ in case, non-letters, plural, surrounding words,
     or by one missing, additional or transposed letter."""
-    words = re.sub(r"[^a-z]+", "_", _split_camel_case(name).casefold()).strip("_")
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)  # qualityGates
+    words = re.sub(r"[^a-z]+", "_", split.casefold()).strip("_")
     stem = own.removesuffix("s")
     if re.search(rf"(?:^|_){stem}s?(?:_|$)", words):
         return True
@@ -86,11 +87,6 @@ def _is_similar(name: str, own: str) -> bool:
     return letters_ in (own_letters, stem.replace("_", "")) or letters_ in _typos(
         own_letters
     )
-
-
-def _split_camel_case(name: str) -> str:
-    """Split ``qualityGates`` to ``quality_Gates``."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
 def _typos(name: str) -> set[str]:

@@ -117,11 +117,8 @@ def _files(folder: Path) -> Iterator[Path]:
 def _is_selected(path: Path) -> bool:
     """Return whether a file runs if only its folder, or one above, is named."""
     name = _dialect(path)
-    return bool(name) and (path.suffix != ".py" or _has_module_name(path))
-
-
-def _has_module_name(path: Path) -> bool:
-    return any(fnmatch(path.name, pattern) for pattern in PYTHON_FILES)
+    is_named = any(fnmatch(path.name, pattern) for pattern in PYTHON_FILES)
+    return bool(name) and (path.suffix != ".py" or is_named)
 
 
 def _dialect(path: Path) -> str:

@@ -86,7 +86,8 @@ def bind(
     if not isinstance(spec, str):
         return lambda _row: spec
     if columns is None:
-        return _own_key_reader(field, _template_reader(field, after, note))
+        render = _template_reader(field, after, note)
+        return lambda row: row[spec] if spec in row else render(row)
     if spec in columns:
         return _column_reader(field)
     return _template_reader(field, after, note)
@@ -202,10 +203,6 @@ def _template_reader(
             raise kind(fault.what, field.place, fault.fix) from cause
 
     return read
-
-
-def _own_key_reader(field: Field, render: Reader) -> Reader:
-    return lambda row: row[field.spec] if field.spec in row else render(row)
 
 
 class TemplateFault(NamedTuple):

@@ -130,8 +130,8 @@ class Corpus:
             for n in sorted(set(self._n_references))
         }
 
-    def _score(self, sums: list[float]) -> float:
-        return float(self._metric._compute_score_from_stats(sums).score)
+    def _score(self, sums: Sequence[float]) -> float:
+        return float(self._metric._compute_score_from_stats([*sums]).score)
 
     def score(self) -> float:
         """The metric of the corpus."""
@@ -142,10 +142,7 @@ class Corpus:
         """The counts of each text, with the corpus's number of references."""
         columns = self._columns[min(self._n_references)]
         smooth = self._name in _SMOOTH
-        return Totals(columns=columns, score=self._score_of_sums, is_smooth=smooth)
-
-    def _score_of_sums(self, sums: Sequence[float]) -> float:
-        return self._score([*sums])
+        return Totals(columns=columns, score=self._score, is_smooth=smooth)
 
     def resampled(self) -> Statistic:
         """The metric of resamples of the texts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record, Score, Status
@@ -73,12 +72,10 @@ def _unlisted_metric(task: Task, score: Score) -> Metric | None:
     for listed in task.metrics:
         if (listed.name, listed.filter) == (score.lender, score.filter):
             return replace(listed, name=score.metric)
-    metric_for = task.metric_for or partial(_mean_of, task.output_type)
-    return metric_for(score.metric, score.filter)
-
-
-def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
-    return metric(MetricSpec(name=name), filter_, output_type, declared=True)
+    if task.metric_for is not None:
+        return task.metric_for(score.metric, score.filter)
+    spec = MetricSpec(name=score.metric)
+    return metric(spec, score.filter, task.output_type, declared=True)
 
 
 def _metric_results(

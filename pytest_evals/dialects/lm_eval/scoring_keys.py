@@ -105,11 +105,14 @@ def read_scoring(
             for pipe in everything.pipelines:
                 metrics += everything.metrics_of(spec, pipe.name)
         except EvalsError as error:
-            at = aggregation_place if _is_about_aggregation(error, spec) else place
+            named = isinstance(spec.aggregation, str)
+            is_aggregation = named and "aggregation" in str(error)
+            at = aggregation_place if is_aggregation else place
             top.problems.append(Problem(str(error), at))
             continue
         specs.append(spec)
-        if spec.task_metric is None and _lacks_aggregation(spec):
+        has_default = spec.task_metric is not None or spec.name in METRICS
+        if not has_default and spec.aggregation is None:
             warnings.append(
                 f"metric {spec.name!r} has no aggregation; the mean is used"
             )
@@ -120,10 +123,6 @@ def read_scoring(
     ]
     scorer = replace(everything, metrics=tuple(specs))
     return ScoringKeys(scorer, tuple(by_pipeline), tuple(warnings))
-
-
-def _lacks_aggregation(spec: MetricSpec) -> bool:
-    return spec.aggregation is None and spec.name not in METRICS
 
 
 def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
@@ -358,11 +357,6 @@ def _function(
             f"unknown metric {given!r} for output_type {output_type}{hint} "
             f"{join} {error}"
         ) from error
-
-
-def _is_about_aggregation(error: EvalsError, spec: MetricSpec) -> bool:
-    """Whether an error concerns the aggregation."""
-    return isinstance(spec.aggregation, str) and "aggregation" in str(error)
 
 
 def _pipelines(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
-from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.request import Message
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
@@ -15,6 +14,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
+from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.metadata_keys import (
     CHOICES,
     REFUSALS,
@@ -125,7 +125,7 @@ class _Reader:
         metadata = top.take("metadata", dict, {})
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         refusals = self._refusals()
-        model = self._model()
+        model = top.name("model")
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:
@@ -159,11 +159,11 @@ class _Reader:
             version=version if isinstance(version, str | int | float) else None,
             config={
                 **{
-                    _RENAMED.get(key, key): _plain(value)
+                    _RENAMED.get(key, key): as_json(value)
                     for key, value in top.values.items()
                     if key != "rows"
                 },
-                "metadata": {**_plain(without_own(metadata)), "version": version},
+                "metadata": {**as_json(without_own(metadata)), "version": version},
             },
             remedies=yaml_remedies(scorers),
             warnings=(
@@ -183,9 +183,6 @@ class _Reader:
             what = "metadata: refusals has no effect in an eval"
             top.problem("metadata", what, "refusals: answer")
         return str(given)
-
-    def _model(self) -> ModelSource | None:
-        return self._top.name("model")
 
     # --- cases ---
 
@@ -455,13 +452,3 @@ def _table(source: Source, split: str, place: Place) -> Table:
         raise not_utf8(source) from error
     except RowsError as error:
         raise TaskFileError([Problem(str(error), place)]) from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return (
-        value if value is None or isinstance(value, str | int | float) else str(value)
-    )

@@ -176,7 +176,8 @@ class YamlParser:
         )
 
     def _root(self, raw: bytes) -> Any:
-        self._check_encoding(raw)
+        if not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            check_encoding(raw, self._path)
         try:
             self._loader = BoundedLoader(raw)
             node = self._loader.get_single_node()
@@ -189,12 +190,6 @@ class YamlParser:
         except (yaml.YAMLError, ValueError) as error:
             first = str(error).splitlines()[0]
             raise self._error(f"invalid YAML: {first}", 0) from None
-
-    def _check_encoding(self, raw: bytes) -> None:
-        """Check that the file is UTF-8, or UTF-16 with a byte order mark."""
-        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return
-        check_encoding(raw, self._path)
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:
@@ -228,7 +223,7 @@ class YamlParser:
         nodes: dict[Any, yaml.Node] = {}
         seen: set[Any] = set()
         for key_node, value_node in node.value:
-            key: Any = self._key(key_node)
+            key: Any = self._value(key_node, ())
             if isinstance(key, list | dict):
                 what = "a list or mapping cannot be a key"
                 raise self._error(what, _line(key_node), _FIXES["mapping values"])
@@ -271,9 +266,6 @@ class YamlParser:
             return False
         implicit = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))
         return bool(node.tag == implicit)
-
-    def _key(self, node: yaml.Node) -> Any:
-        return self._value(node, ())
 
     def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         is_cell = len(steps) == 3 and steps[0] == "rows" and self._is_typed(node)
