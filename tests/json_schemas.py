@@ -109,7 +109,7 @@ def _task_keys() -> Schema:
         "process_docs": (_FUNCTION, "Transforms the rows of each split."),
         "use_prompt": (
             _TEXT_OR_NULL,
-            "promptsource:NAME, FILE.yaml:NAME or qa-basic:NAME.",
+            "FILE.yaml:NAME or qa-basic:NAME.",
         ),
         "description": (_TEXT_OR_NULL, "Text before each prompt."),
         "num_fewshot": (

@@ -8,7 +8,7 @@ for few-shot examples too. Equals lm-eval 0.4.13, ``prompts/__init__.py`` and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Fields
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError, suggestion
-from pytest_evals.prompts.fields import Field, Row, bind, text_itself
+from pytest_evals.prompts.fields import Field, bind, text_itself
 
 _KEY = "use_prompt"
 _BUILT_IN: Mapping[str, Mapping[str, str]] = {
@@ -41,51 +41,31 @@ class Prompt(NamedTuple):
         return replace(fields, text=self.text, target=self.target, choices=choices)
 
 
-class _Collection(NamedTuple):
-    """Search parameters for a prompt."""
-
-    dataset: str
-    subset: str | None
-    delimiter: str
-    folders: tuple[Path, ...]
-    """Folders to search for prompt files."""
-
-
-def read_prompt(top: Section, delimiter: str, base: Path) -> Prompt | None:
+def read_prompt(top: Section, base: Path) -> Prompt | None:
     """Read the prompt that a task file names; errors go to the section's problems.
-
-    Args:
-        delimiter: ``fewshot_delimiter``; used for the parts that a prompt lacks.
-        base: Second folder for relative paths, after the task file's own folder.
-    """
+    ``base``: second folder for relative paths, after the task file's own folder."""
     name = top.text(_KEY)
     if not name:
         return None
-    search = _Collection(
-        dataset=str(top.values.get("dataset_path") or ""),
-        subset=top.values.get("dataset_name") or None,
-        delimiter=delimiter,
-        folders=(top.place(_KEY).path.parent, base),
-    )
     try:
-        return _find_prompt(name, search, top)
+        return _find_prompt(name, (top.place(_KEY).path.parent, base), top)
     except EvalsError as error:
         top.problem(_KEY, f"{_KEY}: {error}")
         nothing = _field(top, "")
         return Prompt(nothing, nothing, nothing)
 
 
-def _find_prompt(spec: str, search: _Collection, top: Section) -> Prompt:
+def _find_prompt(spec: str, folders: Sequence[Path], top: Section) -> Prompt:
     category, colon, name = spec.partition(":")
     if not colon or ":" in name:
         raise EvalsError(f"expected 'category:name', not {spec!r}")
     if category == "promptsource":
-        template = _promptsource(search, name)
-        text, target = (_part(template, i, search.delimiter) for i in (0, 1))
-        choices = _field(top, template.get_answer_choices_list)
-        return Prompt(_field(top, text), _field(top, target), choices)
+        raise EvalsError(
+            "the library promptsource does not run on Python 3.10 or later; write "
+            "doc_to_text and doc_to_target"
+        )
     if ".yaml" in category:
-        return _from_file(category, name, search, top)
+        return _from_file(category, name, folders, top)
     # Like lm-eval, use one template for question and target.
     field = _field(top, _entry(_entry(_BUILT_IN, category, "collection"), name))
     return Prompt(field, field, field)
@@ -103,33 +83,10 @@ def _entry(known: Mapping[str, Any], name: str, noun: str = "prompt") -> Any:
     raise EvalsError(f"unknown {noun} {name!r}{hint}")
 
 
-def _promptsource(search: _Collection, name: str) -> Any:
-    try:
-        from promptsource.templates import DatasetTemplates
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "promptsource":
-            what = f"the library promptsource cannot be imported: {error}"
-            raise EvalsError(what) from error
-        what = "this prompt needs promptsource; run: pip install promptsource"
-        raise EvalsError(what) from None
-    try:
-        known = DatasetTemplates(search.dataset, search.subset)
-    except Exception as error:
-        what = f"promptsource has no prompts for {search.dataset!r} ({search.subset})"
-        raise EvalsError(what) from error
-    return _entry({each: known[each] for each in known.all_template_names}, name)
-
-
-def _part(template: Any, position: int, delimiter: str) -> Callable[[Row], Any]:
-    def read(row: Row) -> Any:
-        parts = template.apply(row)
-        return parts[position] if len(parts) == 2 else delimiter
-
-    return read
-
-
-def _from_file(category: str, name: str, search: _Collection, top: Section) -> Prompt:
-    candidates = [folder / os.path.expanduser(category) for folder in search.folders]
+def _from_file(
+    category: str, name: str, folders: Sequence[Path], top: Section
+) -> Prompt:
+    candidates = [folder / os.path.expanduser(category) for folder in folders]
     path = next((path for path in candidates if os.path.isfile(path)), candidates[0])
     prompts = read_yaml(path).values.get("prompts")
     prompt = _entry(prompts if isinstance(prompts, dict) else {}, name)

@@ -49,9 +49,7 @@ def read_recipe(
     output_type = top.one_of(
         "output_type", "output_type", sorted(BUILDERS), "generate_until"
     )
-    prompt = read_prompt(
-        top, top.text("fewshot_delimiter", "\n\n"), _base_folder(options)
-    )
+    prompt = read_prompt(top, _base_folder(options))
     fields = _fields(top, output_type, prompt)
     process_docs = _function_field(top, "process_docs")
     shots, split = _shots(top, fields, process_docs, options, warnings)

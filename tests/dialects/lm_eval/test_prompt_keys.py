@@ -2,9 +2,6 @@
 ``prompts/__init__.py`` and ``ConfigurableTask.doc_to_text``, ``doc_to_target`` and
 ``doc_to_choice``."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from pytest_evals.core.task import TaskOptions
@@ -25,33 +22,6 @@ dataset_name: part
 custom_dataset: !function made.make
 test_split: test
 """
-PROMPTSOURCE = """
-class Template:
-    def __init__(self, *parts):
-        self.parts = parts
-
-    def apply(self, row):
-        return [part.format(**row) for part in self.parts]
-
-    def get_answer_choices_list(self, row):
-        return row["options"]
-
-class DatasetTemplates:
-    def __init__(self, dataset_name, subset_name=None):
-        if (dataset_name, subset_name) != ("org/data", "part"):
-            raise ValueError("not found")
-        self.known = {
-            "both parts": Template("Say: {question}", "{answer}"),
-            "one part": Template("Say: {question}"),
-        }
-
-    @property
-    def all_template_names(self):
-        return list(self.known)
-
-    def __getitem__(self, name):
-        return self.known[name]
-"""
 
 
 @pytest.fixture
@@ -66,19 +36,6 @@ def toy(tmp_path, monkeypatch):
         return only
 
     return load
-
-
-@pytest.fixture
-def promptsource(tmp_path, monkeypatch):
-    """A library with the part of promptsource's interface that lm-eval uses."""
-    package = tmp_path / "library" / "promptsource"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("")
-    (package / "templates.py").write_text(PROMPTSOURCE)
-    monkeypatch.syspath_prepend(str(package.parent))
-    yield
-    for name in ("promptsource", "promptsource.templates"):
-        sys.modules.pop(name, None)
 
 
 def fault(toy, text):
@@ -113,44 +70,16 @@ def test_a_file_of_prompts_gives_templates_and_beats_the_task_and_its_shots(
     assert doc.target == "answer"
 
 
-def test_promptsource_gives_question_target_and_choices(toy, promptsource):
-    task = toy("use_prompt: promptsource:both parts\noutput_type: multiple_choice\n")
-
-    doc, requests = task.ask(0)
-
-    assert [r.context for r in requests] == ["Say: two?"] * 2
-    assert (doc.choices, doc.gold_index) == (["1", "2"], 1)
-
-
-def test_a_prompt_without_two_parts_is_the_delimiter(toy, promptsource):
-    task = toy("use_prompt: promptsource:one part\nfewshot_delimiter: '##'\n")
-
-    doc, (request,) = task.ask(0)
-
-    assert (request.prompt, doc.target) == ("##", "##")
-
-
-def test_names_that_promptsource_lacks_are_reported(toy, promptsource, tmp_path):
-    templates = tmp_path / "library" / "promptsource" / "templates.py"
-    templates.write_text("import pkg_of_nobody\n")
-    assert fault(toy, "use_prompt: promptsource:x\n") == (
-        f"{Path('toy.yaml')}:7: use_prompt: the library promptsource cannot be "
-        "imported: No module named 'pkg_of_nobody'"
-    )
-
-
-def test_promptsource_without_the_library_is_one_clear_error(toy):
-    assert fault(toy, "use_prompt: promptsource:x\n") == (
-        f"{Path('toy.yaml')}:7: use_prompt: this prompt needs "
-        "promptsource; run: pip install promptsource"
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "what"),
     [
         ("a", "expected 'category:name', not 'a'"),
         ("a:b:c", "expected 'category:name', not 'a:b:c'"),
+        (
+            "promptsource:x",
+            "the library promptsource does not run on Python 3.10 or later; write "
+            "doc_to_text and doc_to_target",
+        ),
         ("qa-basis:x", "unknown collection 'qa-basis'; did you mean 'qa-basic'?"),
         (
             "qa-basic:q-newline-b",
@@ -179,11 +108,3 @@ def test_a_prompt_that_is_not_there_is_reported_with_its_line(
     message = fault(toy, f"use_prompt: '{given}'\n")
 
     assert message == f"toy.yaml:7: use_prompt: {what}"
-
-
-def test_a_dataset_that_promptsource_does_not_know_is_reported(toy, promptsource):
-    message = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
-
-    assert message == (
-        "toy.yaml:7: use_prompt: promptsource has no prompts for 'org/data' (other)"
-    )
