@@ -160,13 +160,13 @@ def replayed(
     Raises:
         DocumentError: The dialogue sends other requests, or more of them.
     """
-    again = resumed(dialogue, exchanges, by_order=by_order)
+    replay = resumed(dialogue, exchanges, by_order=by_order)
     try:
-        next(again)
+        next(replay)
     except StopIteration as end:
         result: T = end.value
         return result
-    again.close()
+    replay.close()
     raise DocumentError(
         "a solver or scorer sends more requests than in the recorded run"
     )

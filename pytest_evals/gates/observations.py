@@ -438,18 +438,18 @@ def pairs_of(gate: Gate, seen: Observations) -> Pairs:
     unknown = sorted(one for one in (*new, *lost, *absent) if one not in old)
     if unknown:
         raise InvalidGateError(
-            f"{_named(unknown, seen)} had no score in baseline {name!r}; save it again "
+            f"{_shown(unknown, seen)} had no score in baseline {name!r}; save it again "
             "from a run without errors"
         )
     excluded = [one for one in seen.excluded if one in old]
     if excluded:
-        why = f"{_named(excluded, seen)} counted in baseline {name!r} but not now"
+        why = f"{_shown(excluded, seen)} counted in baseline {name!r} but not now"
         raise InvalidGateError(why)
     left = {one: old[one] for one in sorted((*lost, *absent))}
     return Pairs([*new], [old[i] for i in new], [*new.values()], left)
 
 
-def _named(positions: Sequence[int], seen: Observations) -> str:
+def _shown(positions: Sequence[int], seen: Observations) -> str:
     n, ids = len(positions), seen.ids
     listed = ", ".join(ids[one] for one in positions[:3]) + ", …" * (n > 3)
     return f"{n} document{'s' * (n > 1)} ({listed})"

@@ -76,8 +76,8 @@ def reversal_of(
         passes = sum(_beta_binomial(k, n, count + 1, n - count + 1) for k in holds)
     rerun = None
     if rerun_stderr is not None:
-        again = _normal_passes(conditions, value, math.sqrt(2) * rerun_stderr)
-        rerun = _opposite(again, outcome) if rerun_stderr else 0.0
+        rerun_passes = _normal_passes(conditions, value, math.sqrt(2) * rerun_stderr)
+        rerun = _opposite(rerun_passes, outcome) if rerun_stderr else 0.0
     return Reversal(interval, _opposite(passes, outcome), rerun)
 
 

@@ -255,11 +255,11 @@ def _way(
     """How a metric aggregates: of the ways known for its name, the one that gives the
     number of the results file, if there is one."""
     stored = _of(run, "results", task).get(f"{name},{filter_}")
-    ways = [*_ways(name, filter_, is_numeric=all(map(_is_number, values)))]
-    way = next((one for one in ways if _gives(one, values, stored)), ways[0])
+    known = [*_ways(name, filter_, is_numeric=all(map(_is_number, values)))]
+    way = next((one for one in known if _gives(one, values, stored)), known[0])
     directions = _of(run, "higher_is_better", task)
-    known = directions.get(name, way.higher_is_better)
-    return replace(way, higher_is_better=known)
+    better = directions.get(name, way.higher_is_better)
+    return replace(way, higher_is_better=better)
 
 
 def _ways(name: str, filter_: str, *, is_numeric: bool) -> Iterator[Metric]:

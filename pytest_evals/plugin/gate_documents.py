@@ -60,8 +60,8 @@ def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     terminal = config.pluginmanager.getplugin("terminalreporter")
     counted = getattr(terminal, "stats", {}).get("deselected")
     if counted:
-        again = set(map(id, items))
-        counted[:] = [item for item in counted if id(item) not in again]
+        running = set(map(id, items))
+        counted[:] = [item for item in counted if id(item) not in running]
 
 
 def _leaves_out(config: pytest.Config) -> bool:

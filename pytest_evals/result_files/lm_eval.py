@@ -75,7 +75,7 @@ def read_lm_eval(path: Path) -> ForeignRun:
             cannot be read.
     """
     if path.is_file() and _SAMPLES.fullmatch(path.name):
-        return _run(path, {}, {_named(path): path}, [])
+        return _run(path, {}, {_task_name(path): path}, [])
     if path.is_file():
         return _run_of(path, path, [])
     files = results_files(path)
@@ -101,10 +101,10 @@ def _date(path: Path) -> tuple[str, float]:
 
 def _newest(files: Sequence[Path]) -> dict[str, Path]:
     """Task → its newest samples file."""
-    return {_named(path): path for path in sorted(files, key=_date)}
+    return {_task_name(path): path for path in sorted(files, key=_date)}
 
 
-def _named(path: Path) -> str:
+def _task_name(path: Path) -> str:
     found = _SAMPLES.fullmatch(path.name)
     return found["task"] if found else path.stem
 

@@ -99,11 +99,11 @@ class _Faults:
         for name, spec, nothing in self._planned.specs(task):
             error = None if spec is None else self.of_spec(spec, nothing)
             if error is not None:
-                return _named(error, task, name) if name else error
+                return _with_task(error, task, name) if name else error
         for name, source in task.models.items():
             error = self.of_opener(source)
             if error is not None:
-                return _named(error, task, f"the model {name!r}")
+                return _with_task(error, task, f"the model {name!r}")
         return None
 
     def of_spec(self, spec: str, nothing: str = "") -> EvalsError | None:
@@ -120,7 +120,7 @@ class _Faults:
         return source.why_unready() if isinstance(source, ModelOpener) else None
 
 
-def _named(error: EvalsError, task: Task, name: str) -> EvalsError:
+def _with_task(error: EvalsError, task: Task, name: str) -> EvalsError:
     kind = OptionError if isinstance(error, OptionError) else ModelError
     return kind(f"{task.name} ({task.source}) needs {name}: {error}")
 

@@ -161,7 +161,7 @@ class _Reader:
         yield set().union(*bare, *(found for _, found in statements))
         yield set().union(*map(self._item, lines))
         if len(lines) == 1:
-            yield self._named(lines[0])
+            yield self._mentioned(lines[0])
 
     def _whole(self, text: str) -> set[int]:
         """The choices of a text that contains nothing else."""
@@ -236,7 +236,7 @@ class _Reader:
             return False
         return given not in ("A", "I") or bool(_AFTER_LABEL.match(rest))
 
-    def _named(self, line: str) -> set[int]:
+    def _mentioned(self, line: str) -> set[int]:
         """The choices that a single line names anywhere, if it negates nothing."""
         left, found = line, set[int]()
         for text in sorted(self._texts, key=len, reverse=True):

@@ -94,7 +94,7 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     fenced = [one[1] for one in _FENCED.finditer(spoken)]
     for texts in (fenced, [spoken]):
         given = [found for text in texts for found in _objects(text)]
-        named = [_named(found, keys) for found in given]
+        named = [_with_normal_keys(found, keys) for found in given]
         found = [one for one in named if any(key in one for key in keys)]
         if any(_first(one, keys) != _first(found[0], keys) for one in found):
             raise DocumentError(
@@ -110,7 +110,7 @@ def _spoken(reply: str) -> str:
     return without_reasoning(reply).strip()
 
 
-def _named(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+def _with_normal_keys(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     """The object with its keys in their normal spelling."""
     known = {key.casefold(): key for key in (*keys, *_KEPT)}
     return {known.get(name.casefold(), name): one for name, one in found.items()}

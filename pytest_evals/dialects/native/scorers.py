@@ -97,7 +97,7 @@ def _scorer(given: Any) -> Scorer:
     if isinstance(given, AnswerScorer | RubricScorer | FunctionScorer):
         return given
     if isinstance(given, str):
-        return _named(given)
+        return _scorer_of_name(given)
     if callable(given):
         name = getattr(given, "__name__", "")
         if getattr(given, "__module__", "") == "pytest_evals.scorers.answers":
@@ -108,7 +108,7 @@ def _scorer(given: Any) -> Scorer:
     )
 
 
-def _named(name: str) -> Scorer:
+def _scorer_of_name(name: str) -> Scorer:
     if name not in SCORERS:
         hint = suggestion(name, [*SCORERS])
         raise EvalsError(f"score: unknown scorer {name!r}{hint}")

@@ -208,10 +208,10 @@ def _subject(entry: Parsed, task: str) -> Parsed:
         if "metric" in entry and metric is None:  # reported by its parser
             return fields
         raise MissingKeyError("the gate names no metric", "metric: acc", ["metric"])
-    return {**fields, **_named(metric, own, task)._asdict()}
+    return {**fields, **_subject_of(metric, own, task)._asdict()}
 
 
-def _named(metric: str, own: str, task: str) -> Subject:
+def _subject_of(metric: str, own: str, task: str) -> Subject:
     if not own:
         return split_subject(metric, task)
     # The task is named separately: a slash in the metric is part of its name, unless

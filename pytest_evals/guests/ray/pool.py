@@ -226,8 +226,8 @@ class ReplicaPool:
             )
             yield from ((i, Response(error=error)) for i in gone)
         member.has_place = False
-        again = member.actor.started.options(max_task_retries=-1)
-        member.coming = again.remote()
+        restarted = member.actor.started.options(max_task_retries=-1)
+        member.coming = restarted.remote()
         self._placed = time.monotonic()
 
     def _be_patient(self) -> None:

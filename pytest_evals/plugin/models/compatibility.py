@@ -154,7 +154,7 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
                     spec, by_text
                 ):
                     why += _BY_GENERATION
-                unfit.setdefault(why, []).append(_named(task))
+                unfit.setdefault(why, []).append(_task_text(task))
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
     if unfit:
@@ -181,7 +181,7 @@ def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> N
     if why:
         if any(task.output_type == "multiple_choice" for task in scored):
             why += _BY_GENERATION
-        raise pytest.UsageError(_message(why, [_named(task) for task in scored]))
+        raise pytest.UsageError(_message(why, [_task_text(task) for task in scored]))
 
 
 def _check_judges(
@@ -218,7 +218,7 @@ def overrides_judge(config: pytest.Config) -> bool:
     return sum(hasattr(plugin, "eval_judge") for plugin in plugins) > 1
 
 
-def _named(task: Task) -> str:
+def _task_text(task: Task) -> str:
     return f"{task.name} ({task.output_type}, {task.source})"
 
 

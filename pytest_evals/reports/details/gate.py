@@ -57,8 +57,8 @@ def gate_lines(
     if isinstance(result, GroupResult):
         group = result.group
         lines += member_lines(verdict, result)
-        again = _again(group.source.path, [group.name])
-        return lines + again * is_rerunnable
+        command = _again(group.source.path, [group.name])
+        return lines + command * is_rerunnable
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids) if n_examples else {}
     key = verdict.metric.key if verdict.metric else ""

@@ -123,9 +123,9 @@ def usage_line(info: Mapping[str, Any]) -> str:
         return ""
     parts = []
     counts = {name: n for name, n in usage.items() if is_finite(n) and n >= 0}
-    again = usage.get("retried")
-    if isinstance(again, Mapping) and again and "retries" in counts:
-        known = [(why, n) for why, n in again.items() if is_finite(n)]
+    retried = usage.get("retried")
+    if isinstance(retried, Mapping) and retried and "retries" in counts:
+        known = [(why, n) for why, n in retried.items() if is_finite(n)]
         ordered = sorted(known, key=lambda one: -one[1])
         reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
         n, n_all = int(counts["retries"]), int(counts.get("requests", 0))

@@ -78,7 +78,7 @@ def _rows(
                 shown_noise(found) if verdict is None else _limits(verdict),
                 _change(verdict),
                 _claim(verdict)
-                + _named(verdict, alike[found and found.key, _claim(verdict)]),
+                + _gate_id_suffix(verdict, alike[found and found.key, _claim(verdict)]),
                 verdict_word(verdict),
             ),
             COLOURS[verdict.outcome] if verdict else {},
@@ -169,7 +169,7 @@ def _claim(verdict: Verdict | None) -> str:
     return ", ".join(str(bound) for bound in gate.bounds)
 
 
-def _named(verdict: Verdict | None, n_alike: int) -> str:
+def _gate_id_suffix(verdict: Verdict | None, n_alike: int) -> str:
     """Return the id of a gate if the task has others with the same claim."""
     return f" ({one_line(verdict.gate.id)})" if verdict and n_alike > 1 else ""
 

@@ -59,7 +59,7 @@ def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
     return (
         AGGREGATIONS[how]
         if isinstance(how, str)
-        else from_function(_named(metric, name, how))
+        else from_function(_corpus_function(metric, name, how))
     )
 
 
@@ -74,7 +74,9 @@ def _is_library_mean(how: Any) -> bool:
     )
 
 
-def _named(metric: Metric, name: str, how: Any) -> Callable[[Sequence[Any]], Any]:
+def _corpus_function(
+    metric: Metric, name: str, how: Any
+) -> Callable[[Sequence[Any]], Any]:
     """Return the function of a task module. It gets prepared values with lighteval's
     field names, even if they were sent between processes."""
     is_object = callable(getattr(how, "compute_corpus", None))

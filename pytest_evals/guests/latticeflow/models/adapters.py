@@ -50,7 +50,7 @@ def _identity_output(text: str, status: int, info: ModelInfo) -> Any:
 
 
 def _chat_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
-    return _json({**_named(info), **_messages(given), **kwargs})
+    return _json({**_model_field(info), **_messages(given), **kwargs})
 
 
 def _chat_output(text: str, status: int, info: ModelInfo) -> Any:
@@ -69,7 +69,7 @@ def _chat_output(text: str, status: int, info: ModelInfo) -> Any:
 def _responses_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
     fields = dict(_messages(given))
     messages = fields.pop("messages")
-    return _json({**_named(info), "input": messages, **fields, **kwargs})
+    return _json({**_model_field(info), "input": messages, **fields, **kwargs})
 
 
 def _responses_output(text: str, status: int, info: ModelInfo) -> Any:
@@ -86,7 +86,7 @@ def _messages(given: Any) -> Mapping[str, Any]:
     raise DocumentError(f"the model takes messages, not {_json(given):.200}")
 
 
-def _named(info: ModelInfo) -> dict[str, str]:
+def _model_field(info: ModelInfo) -> dict[str, str]:
     return {"model": info.model_key} if info.model_key else {}
 
 

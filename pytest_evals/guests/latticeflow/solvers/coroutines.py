@@ -34,13 +34,13 @@ def resume_from_start(
     descriptors, so none may stay open for each of thousands of waiting samples."""
     known = [*exchanges]
     while True:
-        again = resumed(start(), known)
+        dialogue = resumed(start(), known)
         try:
-            asks = next(again)
+            asks = next(dialogue)
         except StopIteration as end:
             result: T = end.value
             return result
-        again.close()
+        dialogue.close()
         responses = yield asks
         for ask, response in zip(asks, responses, strict=True):
             known.append(Exchange(*ask, response))
