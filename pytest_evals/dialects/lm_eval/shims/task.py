@@ -22,6 +22,13 @@ from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
 )
 
 
+def _abstract(name: str) -> Any:
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        raise NotImplementedError(name)
+
+    return method
+
+
 class Task:
     """A task whose methods define everything."""
 
@@ -105,17 +112,19 @@ class Task:
             return self.validation_docs()
         raise ValueError("the task has neither test nor validation documents")
 
-    def has_training_docs(self) -> bool:
-        """Whether the task has a training split."""
-        raise NotImplementedError("has_training_docs")
-
-    def has_validation_docs(self) -> bool:
-        """Whether the task has a validation split."""
-        raise NotImplementedError("has_validation_docs")
-
-    def has_test_docs(self) -> bool:
-        """Whether the task has a test split."""
-        raise NotImplementedError("has_test_docs")
+    # Methods that every task defines itself.
+    has_training_docs = _abstract("has_training_docs")
+    has_validation_docs = _abstract("has_validation_docs")
+    has_test_docs = _abstract("has_test_docs")
+    doc_to_text = _abstract("doc_to_text")
+    doc_to_target = _abstract("doc_to_target")
+    doc_to_image = _abstract("doc_to_image")
+    doc_to_audio = _abstract("doc_to_audio")
+    doc_to_decontamination_query = _abstract("doc_to_decontamination_query")
+    construct_requests = _abstract("construct_requests")
+    process_results = _abstract("process_results")
+    aggregation = _abstract("aggregation")
+    higher_is_better = _abstract("higher_is_better")
 
     def training_docs(self) -> Any:
         """The training split."""
@@ -153,45 +162,9 @@ class Task:
     def _process_doc(self, doc: Any) -> Any:
         return doc
 
-    def doc_to_text(self, doc: Any) -> Any:
-        """The question."""
-        raise NotImplementedError("doc_to_text")
-
-    def doc_to_target(self, doc: Any) -> Any:
-        """The answer."""
-        raise NotImplementedError("doc_to_target")
-
-    def doc_to_image(self, doc: Any) -> Any:
-        """The images of a document."""
-        raise NotImplementedError("doc_to_image")
-
-    def doc_to_audio(self, doc: Any) -> Any:
-        """The audio of a document."""
-        raise NotImplementedError("doc_to_audio")
-
     def doc_to_prefix(self, doc: Any) -> Any:
         """The beginning of the answer."""
         return ""
-
-    def doc_to_decontamination_query(self, doc: Any) -> Any:
-        """Has no effect on the run."""
-        raise NotImplementedError("doc_to_decontamination_query")
-
-    def construct_requests(self, doc: Any, ctx: Any, **kwargs: Any) -> Any:
-        """The requests of a document, as instances."""
-        raise NotImplementedError("construct_requests")
-
-    def process_results(self, doc: Any, results: Any) -> Any:
-        """The document's values by metric."""
-        raise NotImplementedError("process_results")
-
-    def aggregation(self) -> Any:
-        """Aggregation functions by metric."""
-        raise NotImplementedError("aggregation")
-
-    def higher_is_better(self) -> Any:
-        """Directions by metric."""
-        raise NotImplementedError("higher_is_better")
 
     def fewshot_examples(self, k: int, rnd: Random) -> list[Any]:
         """Random rows of the training split."""
