@@ -35,19 +35,12 @@ PIECE = 2**22
 
 
 class EncodedRequests(NamedTuple):
-    """Encoded requests by position.
-
-    Args:
-        pairs: Continuations after their contexts.
-        texts: (T,) ids of whole texts.
-        prompts: (T,) token ids of the prompts.
-        refused: Why the others cannot be asked.
-    """
+    """Encoded requests by position."""
 
     pairs: dict[int, TokenPair]
-    texts: dict[int, Ids]
-    prompts: dict[int, Ids]
-    refused: dict[int, InvalidRequestError]
+    texts: dict[int, Ids]  # (T,) ids of whole texts
+    prompts: dict[int, Ids]  # (T,) token ids of the prompts
+    refused: dict[int, InvalidRequestError]  # Why the others cannot be asked
 
 
 class _Job(NamedTuple):

@@ -64,17 +64,11 @@ class BatchBudget:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T, R]):
-    """Items that ran together.
-
-    Args:
-        items: The items.
-        result: Their result, or the error of a single item.
-        elapsed_s: Seconds it took.
-    """
+    """Items that ran together."""
 
     items: Sequence[T]
-    result: R | InvalidRequestError
-    elapsed_s: float
+    result: R | InvalidRequestError  # Their result, or the error of a single item
+    elapsed_s: float  # Seconds it took
 
 
 def in_batches(
@@ -112,7 +106,6 @@ def default_tokens(model: Any, bytes_per_token: int) -> int:
     """Default token limit: half of the free memory of the fullest device.
 
     Args:
-        model: The model, on its device.
         bytes_per_token: Memory per token during a forward pass.
     """
     free = None if model.device.type == "cpu" else free_bytes(devices_of(model))

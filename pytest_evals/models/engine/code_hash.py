@@ -74,10 +74,6 @@ def computing_sources(root: str, package: Path) -> dict[str, str]:
     """The module ``root`` and all modules that it imports: name → source without
     comments and docstrings.
 
-    Args:
-        root: A module's name.
-        package: The folder of the package.
-
     Raises:
         OSError: There is no such module.
     """

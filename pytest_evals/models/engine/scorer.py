@@ -52,19 +52,12 @@ class _Open:
 
 @dataclass(slots=True)
 class _Work:
-    """All spans of all requests.
-
-    Args:
-        spans: The spans to score.
-        owners: For each span, the position of its request.
-        open: Position → request under way.
-        refused: Position → response of a request that needs no model.
-    """
+    """All spans of all requests."""
 
     spans: list[ScoredSpan]
-    owners: list[int]
-    open: dict[int, _Open]
-    refused: dict[int, Response]
+    owners: list[int]  # For each span, the position of its request
+    open: dict[int, _Open]  # Position → request under way
+    refused: dict[int, Response]  # Position → response of a request that needs no model
 
     def add(self, position: int, spans: list[ScoredSpan], request: _Open) -> None:
         self.spans.extend(spans)
@@ -86,9 +79,6 @@ class LoglikelihoodScorer:
         """Score with a strategy.
 
         Args:
-            encoder: Encodes requests.
-            choice: The strategy.
-            budget: Limits of a batch.
             max_length: Context window in tokens.
             pair_length: Context window for continuations after a context; ``None`` for
                 ``max_length``.

@@ -11,29 +11,19 @@ from pytest_evals.models.tokens.spans import ScoredSpan
 
 
 class SpanScore(NamedTuple):
-    """Result of one span.
+    """Result of one span."""
 
-    Args:
-        logprob: Sum over the scored tokens, in nats.
-        greedy: Whether each scored token is the most likely one.
-        finite: Whether all logits were finite.
-    """
-
-    logprob: float
-    greedy: bool
-    finite: bool
+    logprob: float  # Sum over the scored tokens, in nats
+    greedy: bool  # Whether each scored token is the most likely one
+    finite: bool  # Whether all logits were finite
 
 
 class ScoredBatch(NamedTuple):
-    """Results of spans that ran in one batch.
-
-    Args:
-        scored: Position of a span → its score or error.
-        elapsed_s: Seconds it took.
-    """
+    """Results of spans that ran in one batch."""
 
     scored: dict[int, SpanScore | InvalidRequestError]
-    elapsed_s: float
+    """Position of a span → its score or error."""
+    elapsed_s: float  # Seconds it took
 
 
 class ScoringStrategy(Protocol):
@@ -53,14 +43,8 @@ class ScoringStrategy(Protocol):
 
 
 class StrategyChoice(NamedTuple):
-    """The selected strategy.
-
-    Args:
-        path: The path.
-        note: Warning to show the user; empty for none.
-        batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
-    """
+    """The selected strategy."""
 
     path: ScoringStrategy
-    note: str
-    batch_tokens: int
+    note: str  # Warning to show the user; empty for none
+    batch_tokens: int  # Tokens of a batch; 0 for as many as the memory holds

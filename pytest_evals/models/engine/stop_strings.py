@@ -72,15 +72,10 @@ class StopStrings:
 
 
 class AnswerText(NamedTuple):
-    """The text of a completion.
+    """The text of a completion."""
 
-    Args:
-        text: What follows the model's thinking; all of it without a mark.
-        has_mark: Whether the mark that ends the thinking occurs.
-    """
-
-    text: str
-    has_mark: bool
+    text: str  # What follows the model's thinking; all of it without a mark
+    has_mark: bool  # Whether the mark that ends the thinking occurs
 
 
 def answer_text(
@@ -90,8 +85,6 @@ def answer_text(
     ``HFLM.generate_until``).
 
     Args:
-        encoder: The model's tokenizer.
-        tokens: The completion.
         mark: The string, or the id as digits, that ends the thinking; empty for none.
     """
     text = encoder.decode(tokens)

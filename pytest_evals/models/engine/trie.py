@@ -23,22 +23,16 @@ Numbers = npt.NDArray[np.int64]
 @dataclass(frozen=True, slots=True, eq=False)
 class Trie:
     """Distinct sequences, sorted so that common prefixes are adjacent; a sequence
-    precedes its extensions.
+    precedes its extensions."""
 
-    Args:
-        sequences: The N sequences, what the model reads of the spans.
-        spans: The positions of each sequence's spans.
-        lengths: (N,) tokens of each sequence, at least 1.
-        shared: (N,) tokens at its beginning that the sequence before it has too; 0 for
-            the first.
-        scored_from: (N,) first place of a sequence whose logits any of its spans needs.
-    """
-
-    sequences: Sequence[Ids]
-    spans: Sequence[tuple[int, ...]]
-    lengths: Numbers
+    sequences: Sequence[Ids]  # The N sequences, what the model reads of the spans
+    spans: Sequence[tuple[int, ...]]  # The positions of each sequence's spans
+    lengths: Numbers  # (N,) tokens of each sequence, at least 1
     shared: Numbers
+    """(N,) tokens at its beginning that the sequence before it has too; 0 for the
+    first."""
     scored_from: Numbers
+    """(N,) first place of a sequence whose logits any of its spans needs."""
 
     def shared_with(self, ids: Ids) -> Numbers:
         """(N,) length of the common prefix of each sequence and ``ids``."""

@@ -24,33 +24,23 @@ CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
 
 
 class LogitsChunk(NamedTuple):
-    """Logits of some of the requested places.
+    """Logits of some of the requested places."""
 
-    Args:
-        start: First place of the chunk, as an index into the selected places.
-        logits: (p, V) float32.
-    """
-
-    start: int
-    logits: Tensor
+    start: int  # First place of the chunk, as an index into the selected places
+    logits: Tensor  # (p, V) float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionView:
-    """Mask, positions and cache of a batch, if not plain causal attention.
-
-    Args:
-        mask: (B, K) int64, (B, 1, T, K) in the model's type and added to the scores, or
-            one such for each kind of layer.
-        positions: (B, T) int64.
-        past: A cache over the K - T tokens that come before each row.
-        attention: Context in which a model is called, with another attention function.
-    """
+    """Mask, positions and cache of a batch, if not plain causal attention."""
 
     mask: Tensor | dict[str, Tensor] | None = None
-    positions: Tensor | None = None
-    past: Any = None
+    """(B, K) int64, (B, 1, T, K) in the model's type and added to the scores, or one
+    such for each kind of layer."""
+    positions: Tensor | None = None  # (B, T) int64
+    past: Any = None  # A cache over the K - T tokens that come before each row
     attention: Callable[[Any], AbstractContextManager[None]] = nullcontext
+    """Context in which a model is called, with another attention function."""
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the model's ``forward``."""

@@ -22,13 +22,7 @@ from pytest_evals.models.spec import ModelSpec
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check the model's requirements on this machine without loading it.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        MissingExtraError: torch or transformers is not installed.
-        ModelError: A name is not on this machine and cannot be had from the Hub.
-    """
+    """Check the model's requirements on this machine without loading it."""
     settings = _settings(spec)
     names = {settings.target: settings.revision, settings.tokenizer: ""}
     for name, revision in {**names, settings.peft: ""}.items():
@@ -36,25 +30,14 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _import_libraries(spec: ModelSpec) -> None:
-    """Import torch and transformers.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        MissingExtraError: torch or transformers is not installed.
-    """
+    """Import torch and transformers."""
     _settings(spec)
     _avoid_fragmentation()
     import pytest_evals.models.hf.model  # noqa: F401
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Load the model of a spec.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        MissingExtraError: torch or transformers is not installed.
-        ModelError: The model cannot be loaded.
-    """
+    """Load the model of a spec."""
     settings = _settings(spec)
     _avoid_fragmentation()
     from pytest_evals.models.hf.model import HfModel
@@ -63,13 +46,7 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
-    """Load the tokenizer of a spec without weights.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        MissingExtraError: torch or transformers is not installed.
-        ModelError: The tokenizer cannot be loaded.
-    """
+    """Load the tokenizer of a spec without weights."""
     settings = _settings(spec)
     from pytest_evals.models.hf.llama_checkpoint import read_config
     from pytest_evals.models.tokens.loader import tokenizer_of

@@ -20,12 +20,7 @@ from torch.nn.functional import scaled_dot_product_attention, silu
 
 
 class Llama(nn.Module):
-    """A causal language model with the interface of transformers' classes.
-
-    Args:
-        config: Its settings.
-        source: Arguments of transformers' loaders.
-    """
+    """A causal language model with the interface of transformers' classes."""
 
     def __init__(self, config: SimpleNamespace, source: dict[str, Any]) -> None:
         super().__init__()
@@ -132,7 +127,6 @@ class _Body(nn.Module):
                 the scores.
             position_ids: (B, T) int64; after the cached tokens if missing.
             past_key_values: A cache over the K - T tokens before, which is extended.
-            use_cache: Without effect.
         """
         states = self.embed_tokens(input_ids)
         width = input_ids.shape[1]

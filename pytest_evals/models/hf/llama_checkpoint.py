@@ -27,20 +27,14 @@ from pytest_evals.models.tokens.loader import origin
 
 
 class Family(NamedTuple):
-    """Differences between models.
-
-    Args:
-        architecture: Class of transformers.
-        bias: Whether queries, keys and values have biases.
-        norm: Whether queries and keys are normalized.
-        needed: Settings that must be present, since transformers' defaults for them
-            are not supported here.
-    """
+    """Differences between models."""
 
     architecture: str
-    bias: bool = False
-    norm: bool = False
+    bias: bool = False  # Whether queries, keys and values have biases
+    norm: bool = False  # Whether queries and keys are normalized
     needed: frozenset[str] = frozenset()
+    """Settings that must be present, since transformers' defaults for them are not
+    supported here."""
 
 
 FAMILIES = {

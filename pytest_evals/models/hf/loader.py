@@ -40,23 +40,14 @@ DEFAULT_LENGTH = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model in evaluation mode on its device, with tokenizer and settings.
-
-    Args:
-        model: A causal language model.
-        tokenizer: Its tokenizer.
-        settings: Its settings.
-        max_length: Tokens of its context window.
-        n_embeddings: Number of token ids that it knows.
-        note: Warning about its weights; empty for none.
-    """
+    """A model in evaluation mode on its device, with tokenizer and settings."""
 
     model: Any
     tokenizer: Any
     settings: HfSettings
-    max_length: int
-    n_embeddings: int
-    note: str = ""
+    max_length: int  # Tokens of its context window
+    n_embeddings: int  # Number of token ids that it knows
+    note: str = ""  # Warning about its weights; empty for none
 
     @property
     def device(self) -> torch.device:
@@ -128,11 +119,7 @@ def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
 
 
 def _config(settings: HfSettings) -> Any:
-    """The config of transformers.
-
-    Raises:
-        ModelError: The model is an encoder-decoder model.
-    """
+    """The config of transformers."""
     config = transformers.AutoConfig.from_pretrained(**origin(settings))
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(
@@ -143,11 +130,7 @@ def _config(settings: HfSettings) -> Any:
 
 
 def _device(settings: HfSettings) -> torch.device:
-    """The device to use; a GPU has an index.
-
-    Raises:
-        ModelError: It is not there.
-    """
+    """The device to use; a GPU has an index."""
     name = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.empty(1, device=name).device
@@ -162,11 +145,7 @@ def _device(settings: HfSettings) -> torch.device:
 
 def _check_ids(settings: HfSettings, model: Any, window: int, n_tokens: int) -> None:
     """Check positions and token ids that the user sets: an index beyond a table is a
-    bare ``IndexError`` on a CPU, and leaves a GPU unusable for the process.
-
-    Raises:
-        ModelError: The model has no such position or token.
-    """
+    bare ``IndexError`` on a CPU, and leaves a GPU unusable for the process."""
     tables = (
         module.num_embeddings - getattr(module, "offset", 0)  # OPT has unused rows
         for name, module in model.named_modules()

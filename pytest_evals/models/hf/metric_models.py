@@ -21,12 +21,7 @@ BATCH = 20
 
 
 def _loaded(kind: str, name: str) -> tuple[Any, Any]:
-    """Tokenizer and model.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        ModelError: There is no such model, here or where one may look.
-    """
+    """Tokenizer and model."""
     try:
         import torch
         import transformers
@@ -67,12 +62,7 @@ class PairClassifier:
     def __call__(
         self, pairs: Sequence[tuple[str, str]], max_tokens: int
     ) -> list[list[float]]:
-        """The logits of each pair, one a class.
-
-        Args:
-            pairs: First and second texts.
-            max_tokens: Longer inputs are truncated.
-        """
+        """The logits of each pair, one a class."""
         import torch
 
         found: list[list[float]] = []
@@ -92,15 +82,11 @@ class PairClassifier:
 
 
 class TokenVectors(NamedTuple):
-    """Embeddings of a string's tokens.
+    """Embeddings of a string's tokens."""
 
-    Args:
-        vectors: (n, d) float32, each of length 1.
-        is_text: (n,) whether a token is the text's; the others are the model's own.
-    """
-
-    vectors: NDArray[np.float32]
+    vectors: NDArray[np.float32]  # (n, d) float32, each of length 1
     is_text: NDArray[np.bool_]
+    """(n,) whether a token is the text's; the others are the model's own."""
 
 
 class TokenEncoder:

@@ -26,10 +26,7 @@ from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.generator import Generator
-from pytest_evals.models.hf.generation.memory_budget import (
-    MemoryBudget,
-    free_tokens,
-)
+from pytest_evals.models.hf.generation.memory_budget import MemoryBudget, free_tokens
 from pytest_evals.models.hf.loader import describe, load
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy

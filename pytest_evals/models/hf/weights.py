@@ -142,11 +142,7 @@ def _first_of(names: list[str], separator: str = ", ") -> str:
 
 def _adapt(model: Any, settings: HfSettings) -> None:
     """Add an adapter's layers to the model. They are not merged into its weights, as in
-    lm-eval: merging in half precision would round differently.
-
-    Raises:
-        ModelError: It does not belong to this model.
-    """
+    lm-eval: merging in half precision would round differently."""
     _need("peft", "peft", "peft")
     try:
         with warnings.catch_warnings():

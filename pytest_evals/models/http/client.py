@@ -58,7 +58,6 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
 
         Args:
             timeout_s: Seconds for one exchange, redirects included.
-            arguments: Arguments of the library's client.
 
         Raises:
             OptionError: An environment variable for proxies or certificates is invalid.
@@ -116,11 +115,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
 
 def reply_limit(content: bytes) -> int:
     """Maximum size of a reply in bytes, decompressed: a constant plus an allowance for
-    each requested token.
-
-    Args:
-        content: The body of the request.
-    """
+    each requested token."""
     try:
         asked = json.loads(content)
     except (ValueError, RecursionError):
@@ -168,11 +163,7 @@ def _whole_of(asked: dict[str, Any], *names: str) -> int:
 
 
 def _check_redirect(reply: Any) -> None:
-    """Allow a redirect only if it repeats the request at the same origin.
-
-    Raises:
-        RequestFailedError: It does not.
-    """
+    """Allow a redirect only if it repeats the request at the same origin."""
     old, new = reply.request, reply.next_request
     if _origin(old.url) != _origin(new.url):
         raise RequestFailedError(
@@ -198,12 +189,7 @@ def _origin(url: Any) -> str:
 
 
 async def _whole(reply: Any, most: int, sent: float) -> Any:
-    """The reply with its complete, decompressed body.
-
-    Raises:
-        RequestFailedError: The body is too large or cannot be decompressed. An error
-            status counts as such, regardless of its body.
-    """
+    """The reply with its complete, decompressed body."""
     try:
         stages = _stages(reply, most)
         body, n_read = bytearray(), 0
@@ -237,11 +223,7 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
 
 
 def _check_encoding(content: bytes, charset: str | None) -> None:
-    """Check that a reply can be decoded; the library replaces what cannot.
-
-    Raises:
-        RequestFailedError: It cannot.
-    """
+    """Check that a reply can be decoded; the library replaces what cannot."""
     try:
         content.decode(charset or "utf-8")
     except (LookupError, UnicodeDecodeError) as error:

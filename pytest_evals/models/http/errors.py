@@ -60,7 +60,6 @@ class RequestFailedError(Exception):
     """A request without a usable reply.
 
     Args:
-        what: Message for the document's error.
         kind: Category for counts; the HTTP status if there is one.
         again: Whether a retry may succeed.
         slower: Whether the server is overloaded.

@@ -5,14 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import abstractmethod
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import ContextVar
@@ -57,7 +50,6 @@ class _Stream(Generic[T]):
     """Coroutines that run side by side, and their results.
 
     Args:
-        work: The coroutines, started in order.
         width: Maximum of concurrent coroutines.
         on_result: Called with each result before it is among those ``found``.
     """
@@ -154,7 +146,6 @@ class BackgroundLoop:
         nobody would get their results: without ``on_result``.
 
         Args:
-            work: The coroutines, started in order.
             width: Maximum of concurrent coroutines.
             on_result: Called with each result in the thread of the loop, before it is
                 yielded.

@@ -119,7 +119,6 @@ class ConcurrencyLimit:
         """Halve the limit on overload, once for all requests in flight.
 
         Args:
-            began: When the refused request began.
             wait_s: For how long nothing at all is to be sent.
         """
         now = self._now()
@@ -251,11 +250,7 @@ class RetryingClient:
     def _give_up_if_hopeless(
         self, fault: RequestFailedError, path: Any, knocked: bool
     ) -> None:
-        """Raise if the first error affects all requests.
-
-        Raises:
-            ModelError: They would.
-        """
+        """Raise if the first error affects all requests."""
         if self._usage.n_replies:
             return
         needs_more = fault.kind in (UNREACHED, PROXY)

@@ -29,15 +29,11 @@ _LOST_S = 300.0
 
 @dataclass(slots=True)
 class Payment:
-    """A request that was sent.
+    """A request that was sent."""
 
-    Args:
-        reserved: The highest cost that it may have.
-        cost: Its real cost; ``None`` while unknown, which counts as the highest.
-    """
-
-    reserved: float
+    reserved: float  # The highest cost that it may have
     cost: float | None = None
+    """Its real cost; ``None`` while unknown, which counts as the highest."""
 
 
 class SpendCap:
@@ -54,7 +50,6 @@ class SpendCap:
 
         Args:
             model: The model's spec; models with the same one share their caps.
-            name: Its name in messages.
             max_requests: Maximum of requests, retries included.
             max_cost: Maximum of cost.
         """

@@ -18,19 +18,13 @@ _TABLE = (
 
 
 class Spent(NamedTuple):
-    """What a model has spent so far.
-
-    Args:
-        n_requests: Requests, those in flight included.
-        cost: Cost of the requests that have ended.
-        reserved: Highest cost of those in flight.
-        factor: By how much a real cost has exceeded the highest by its length.
-    """
+    """What a model has spent so far."""
 
     n_requests: int = 0
-    cost: int = 0
-    reserved: int = 0
+    cost: int = 0  # Cost of the requests that have ended
+    reserved: int = 0  # Highest cost of those in flight
     factor: float = 1.0
+    """By how much a real cost has exceeded the highest by its length."""
 
 
 class Ledger:

@@ -34,8 +34,6 @@ def spend_plan_of(
     """The plan of a run.
 
     Args:
-        limits: Prices and caps.
-        requests: What would be sent.
         counted: Number of requests and of their prompts' tokens, by a tokenizer; by
             default each request is sent, and tokens are estimated.
     """

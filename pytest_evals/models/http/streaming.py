@@ -22,15 +22,10 @@ _LISTS = ("content", "tokens", "token_logprobs", "top_logprobs", "text_offset")
 
 
 class Arrival(NamedTuple):
-    """A part of a reply.
+    """A part of a reply."""
 
-    Args:
-        end: Length of the reply so far, in bytes.
-        after_s: Seconds since the request was sent.
-    """
-
-    end: int
-    after_s: float
+    end: int  # Length of the reply so far, in bytes
+    after_s: float  # Seconds since the request was sent
 
 
 def is_stream(text: str) -> bool:

@@ -21,17 +21,14 @@ IMAGE_TOKENS = 4096
 
 @dataclass(slots=True)
 class RequestMeter:
-    """Latency and cost of one request, over all its attempts.
-
-    Args:
-        latency_s: Seconds from sending until the reply was there, of replies that could
-            be used; pauses and queues are not in it.
-        cost: Price of all replies, ``None`` if there are no prices, or if a reply does
-            not report its tokens.
-    """
+    """Latency and cost of one request, over all its attempts."""
 
     latency_s: float = 0.0
+    """Seconds from sending until the reply was there, of replies that could be used;
+    pauses and queues are not in it."""
     cost: float | None = None
+    """Price of all replies, ``None`` if there are no prices, or if a reply does not
+    report its tokens."""
     is_complete: bool = True
 
     def pay(self, cost: float, *, is_known: bool) -> None:
@@ -59,7 +56,6 @@ class Usage:
         Args:
             price_in: Price per million prompt tokens, 0 if unknown.
             price_out: Price per million generated tokens, 0 if unknown.
-            extra_body: Further parameters of each request.
             no_first_token: Why the latency to the first token is unknown.
         """
         self._prices = (price_in, price_out)

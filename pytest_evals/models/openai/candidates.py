@@ -27,15 +27,10 @@ MOST = 128
 
 
 class Candidate(NamedTuple):
-    """A token after a context.
-
-    Args:
-        logprob: In nats.
-        greedy: Whether it is the generated token.
-    """
+    """A token after a context."""
 
     logprob: float
-    greedy: bool
+    greedy: bool  # Whether it is the generated token
 
 
 Ask = Callable[[Sequence[int], Sequence[int]], Awaitable[Mapping[int, Candidate]]]
@@ -44,21 +39,17 @@ Ask = Callable[[Sequence[int], Sequence[int]], Awaitable[Mapping[int, Candidate]
 
 @dataclass(slots=True)
 class CandidateScorer:
-    """Scores spans of one token; belongs to the event loop of a server.
-
-    Args:
-        ask: Sends a request.
-        groups: Context and part → candidates, for the requests of a batch.
-        parts: Context and candidate → the part that contains it.
-        tasks: Requests that were sent, by context and part.
-    """
+    """Scores spans of one token; belongs to the event loop of a server."""
 
     ask: Ask
     groups: dict[tuple[bytes, int], list[int]] = field(default_factory=dict)
+    """Context and part → candidates, for the requests of a batch."""
     parts: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    """Context and candidate → the part that contains it."""
     tasks: dict[tuple[bytes, int], asyncio.Task[Mapping[int, Candidate]]] = field(
         default_factory=dict
     )
+    """Requests that were sent, by context and part."""
 
     @property
     def group_size(self) -> int:
@@ -136,7 +127,6 @@ def candidates_of(
     """Candidates with their greedy flags.
 
     Args:
-        values: The candidates' log-probabilities.
         best: The token that was generated at temperature 0.
         highest: Its log-probability, ``None`` if unknown.
 

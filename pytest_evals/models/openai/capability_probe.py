@@ -112,11 +112,7 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
     Greedily generated tokens must be the most likely ones when they are scored as a
     prompt. llama-cpp-python 0.3 shifts the distributions of prompts without BOS by one
     token. Half of the tokens suffice, because of penalties and near ties; prompts that
-    are tokenized differently are inconclusive.
-
-    Raises:
-        RequestFailedError: Most of the tokens that it wrote are not.
-    """
+    are tokenized differently are inconclusive."""
     words = await server.write(START, N_WRITTEN)
     text = START + "".join(words)
     reading = await server.read(text, form)
@@ -138,12 +134,7 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
 async def _check_ids(
     server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
 ) -> None:
-    """Check that the server's tokenizer matches the local one.
-
-    Raises:
-        RequestFailedError: It takes no ids.
-        ScoringUnsupportedError: They mean another text to it.
-    """
+    """Check that the server's tokenizer matches the local one."""
     request = Loglikelihood("", PROBE)
     scored = encoding.scored([request])[request]
     if isinstance(scored, str):  # no BOS or prefix token

@@ -13,11 +13,7 @@ import openai
 
 from pytest_evals.masking.registry import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.http.client import (
-    HttpClient,
-    lost,
-    wait_of,
-)
+from pytest_evals.models.http.client import HttpClient, lost, wait_of
 from pytest_evals.models.http.errors import (
     RequestFailedError,
     fix_of,
@@ -151,11 +147,7 @@ def _address(base_url: str, path: Path) -> str:
 
 
 def _whole_text(reply: Any) -> str:
-    """The JSON of a reply, which may have been streamed.
-
-    Raises:
-        RequestFailedError: A stream is incomplete or invalid.
-    """
+    """The JSON of a reply, which may have been streamed."""
     text: str = reply.text
     if not is_stream(text):
         return text

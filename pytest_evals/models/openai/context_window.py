@@ -56,7 +56,6 @@ def length_advice(message: str, settings: OpenAISettings) -> str:
 
     Args:
         message: The beginning of the server's error message.
-        settings: The model's settings.
     """
     if not _TOO_LONG.search(message):
         return ""

@@ -51,12 +51,7 @@ outputs."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
-    """Open the model of a spec; sends no request.
-
-    Raises:
-        OptionError: The spec has a mistake, or the key is not in the environment.
-        MissingExtraError: The openai library is not installed.
-    """
+    """Open the model of a spec; sends no request."""
     _check_ready(spec)
     settings = read_settings(spec)
     from pytest_evals.models.openai.model import OpenAIModel
@@ -66,13 +61,7 @@ def _open(spec: ModelSpec) -> OpenAIModel:
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check the model's requirements on this machine without sending a request.
-
-    Raises:
-        OptionError: The spec has a mistake, the key is not in the environment, or a
-            variable for proxies or certificates is invalid.
-        MissingExtraError: A library is not installed.
-    """
+    """Check the model's requirements on this machine without sending a request."""
     settings = read_settings(spec)
     if find_spec("openai") is None:
         raise MissingExtraError("the openai model", "openai", "openai")
@@ -145,9 +134,6 @@ def _fingerprint(
 
     Returns:
         JSON values; ``None`` if the tokenizer's files are unknown.
-
-    Raises:
-        OptionError: The spec has a mistake.
     """
     settings = read_settings(spec)
     others = {
@@ -178,12 +164,7 @@ def _address(spec: ModelSpec) -> str:
 
 
 def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
-    """Requests, tokens and cost of a run. The tokenizer is loaded if the spec has one.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        ModelError: The tokenizer cannot be loaded.
-    """
+    """Requests, tokens and cost of a run; loads the tokenizer if the spec has one."""
     settings = read_settings(spec)
     counted = None
     if settings.tokenizer:

@@ -19,11 +19,7 @@ from pytest_evals.core.request import (
     Response,
 )
 from pytest_evals.errors import ModelError, SpendCapError
-from pytest_evals.models.http.errors import (
-    REFUSED,
-    RequestFailedError,
-    shortened,
-)
+from pytest_evals.models.http.errors import REFUSED, RequestFailedError, shortened
 from pytest_evals.models.http.event_loop import BackgroundModel
 from pytest_evals.models.http.retries import Backoff, RetryingClient
 from pytest_evals.models.http.spend_cap import SpendCap
@@ -61,10 +57,6 @@ class OpenAIModel(BackgroundModel):
         """Create a client.
 
         Args:
-            name: The model's spec.
-            settings: Its settings.
-            key: Only kept in the client.
-            backoff: Pauses between attempts.
             probed: A closed model of the same spec that has probed the server. Its
                 requests count as this one's.
         """
@@ -256,11 +248,7 @@ def _is_name(requested: str, replied: str) -> bool:
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
-    """The served model's tokenizer, if the spec names one.
-
-    Raises:
-        ModelError: It cannot be loaded.
-    """
+    """The served model's tokenizer, if the spec names one."""
     if not settings.tokenizer:
         return None
     from pytest_evals.models.openai.tokenizer import ServerTokenizer

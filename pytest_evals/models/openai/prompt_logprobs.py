@@ -37,33 +37,24 @@ Sent = str | Sequence[int]
 
 
 class PromptToken(NamedTuple):
-    """One token of a prompt.
-
-    Args:
-        text: As the server spells it.
-        logprob: In nats, after all tokens before it; ``None`` for the first one.
-        greedy: Whether no other token was more likely; ``None`` if unknown.
-    """
+    """One token of a prompt."""
 
     text: str
     logprob: float | None
-    greedy: bool | None
+    """In nats, after all tokens before it; ``None`` for the first one."""
+    greedy: bool | None  # Whether no other token was more likely; ``None`` if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLogprobs:
-    """The tokens of a prompt with their log-probabilities.
-
-    Args:
-        tokens: All tokens of the prompt, including prepended special tokens.
-        offsets: Start of each token in characters, if returned.
-        n_unlisted: Tokens that the server counts as the text's and does not list, such
-            as BOS (llama-cpp-python 0.3).
-    """
+    """The tokens of a prompt with their log-probabilities."""
 
     tokens: tuple[PromptToken, ...]
-    offsets: tuple[int, ...] = ()
+    """All tokens of the prompt, including prepended special tokens."""
+    offsets: tuple[int, ...] = ()  # Start of each token in characters, if returned
     n_unlisted: int = 0
+    """Tokens that the server counts as the text's and does not list, such as BOS
+    (llama-cpp-python 0.3)."""
 
 
 class LogprobFormat(NamedTuple):
@@ -158,11 +149,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
 
     The server's own counts are the last resort: that of the prompt may include a BOS
     token that is not listed. All generated tokens have to be in the list; otherwise a
-    generated token might replace a missing one.
-
-    Raises:
-        RequestFailedError: The text was not repeated.
-    """
+    generated token might replace a missing one."""
     n_in, n_out = tokens_of(reply)
     if not isinstance(sent, str):
         return _n_sent(len(texts) - n_out, sent, most=len(sent) + (not n_out))
@@ -193,11 +180,7 @@ def of_whole(reply: Reply, sent: Sequence[int]) -> Reply:
 
 
 def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
-    """Number of ids sent, if the server processed exactly these.
-
-    Raises:
-        RequestFailedError: It gives another number of tokens.
-    """
+    """Number of ids sent, if the server processed exactly these."""
     if not len(sent) <= n <= most:
         raise RequestFailedError(
             f"it read {n} tokens where {len(sent)} token ids were sent"
@@ -210,11 +193,7 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
     ``openai_completions.py``, ``parse_logprobs``).
 
     ``top`` maps spellings, and all parts of characters may have the same spelling: a
-    single entry may have replaced a more likely one.
-
-    Raises:
-        RequestFailedError: Both lists have the token, with different values.
-    """
+    single entry may have replaced a more likely one."""
     if not isinstance(top, dict) or not top or logprob is None:
         return None
     other = logprob_of(top.get(text)) if len(top) == 2 else None

@@ -29,25 +29,18 @@ _BY_SERVER = "truncate_prompt_tokens"
 
 @dataclass(slots=True)
 class PromptTruncation:
-    """A server's context window, and the requests that exceed it.
+    """A server's context window, and the requests that exceed it."""
 
-    Args:
-        background: The event loop of the server's clients.
-        lister: Asks the server for its models.
-        settings: The model's settings.
-        scorer: Has the tokenizer, and receives the ids to score.
-        window: Tokens of the window, 0 if unknown; ``None`` before that was found out.
-        unfit: Requests for texts that do not fit as they are.
-        unable: Why no token ids can be sent as a prompt; ``None`` if not tried yet.
-    """
-
-    background: BackgroundLoop
-    lister: RetryingClient
+    background: BackgroundLoop  # The event loop of the server's clients
+    lister: RetryingClient  # Asks the server for its models
     settings: OpenAISettings
-    scorer: ServerScorer
+    scorer: ServerScorer  # Has the tokenizer, and receives the ids to score
     window: int | None = None
+    """Tokens of the window, 0 if unknown; ``None`` before that was found out."""
     unfit: dict[Generate, FittedPrompt | str] = field(default_factory=dict)
+    """Requests for texts that do not fit as they are."""
     unable: str | None = None
+    """Why no token ids can be sent as a prompt; ``None`` if not tried yet."""
 
     def prepare(self, requests: Sequence[Request]) -> None:
         """Determine the requests that do not fit, before a batch is sent."""

@@ -88,7 +88,6 @@ def request_body(
     """The API for a request, and its body.
 
     Args:
-        settings: The model's settings.
         fit: How much of it fits into the server's window, if not all. A prompt that was
             cut, also one of a chat, consists of token ids, which completions take.
 
@@ -260,12 +259,7 @@ def _content(message: Mapping[str, Any]) -> Any:
 def _check_silence(
     choice: Mapping[str, Any], ended: str, text: str | None, request: Generate
 ) -> None:
-    """Check that a completion without visible text is an answer.
-
-    Raises:
-        RequestFailedError: It is null, a tool call, a chat's whose tokens were used up,
-            or one whose answer is in the field of the reasoning.
-    """
+    """Check that a completion without visible text is an answer."""
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     calls = message.get("tool_calls") or message.get("function_call")

@@ -52,25 +52,20 @@ _NO_SUM = "the tokens that the server gives do not make up the text"
 
 @dataclass(slots=True)
 class ServerScorer:
-    """Scores requests on a server; belongs to its event loop.
-
-    Args:
-        client: Sends requests.
-        settings: The model's settings.
-        form: The server's log-probability format, once determined.
-        encoding: Makes token ids of texts; ``None`` to send texts.
-        candidates: Scores choices of one token; ``None`` if the server cannot.
-        contexts: Contexts whose tokens were requested separately.
-        encoded: Requests of the current batch as token ids.
-    """
+    """Scores requests on a server; belongs to its event loop."""
 
     client: RetryingClient
     settings: OpenAISettings
     encoding: ServerTokenizer | None = None
+    """Makes token ids of texts; ``None`` to send texts."""
     form: LogprobFormat | None = None
+    """The server's log-probability format, once determined."""
     candidates: CandidateScorer | None = None
+    """Scores choices of one token; ``None`` if the server cannot."""
     contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
+    """Contexts whose tokens were requested separately."""
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
+    """Requests of the current batch as token ids."""
 
     def adopt(self, probed: ServerScorer) -> None:
         """Take over what another scorer of the same server has found out."""
@@ -102,7 +97,6 @@ class ServerScorer:
         """Tokenize all requests that will be scored, if ids are sent.
 
         Args:
-            requests: The requests of a batch.
             window: Tokens of the server's window, 0 if unknown.
         """
         if self.encoding is not None:
@@ -196,11 +190,7 @@ class ServerScorer:
         return n
 
     def _response(self, tokens: Sequence[PromptToken], n_context: int) -> Response:
-        """The response for the tokens of a reply.
-
-        Raises:
-            RequestFailedError: One has no log-probability.
-        """
+        """The response for the tokens of a reply."""
         try:
             return response_of(tokens, n_context)
         except RequestFailedError as fault:

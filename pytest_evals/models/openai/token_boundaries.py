@@ -30,7 +30,6 @@ def token_at(reading: PromptLogprobs, text: str, at: int) -> int | None:
 
     Args:
         reading: The tokens of the text.
-        text: The whole text.
         at: A place in it, in characters.
     """
     starts = _starts(reading, text)

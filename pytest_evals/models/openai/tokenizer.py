@@ -16,10 +16,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import load_tokenizer
-from pytest_evals.models.tokens.prompt_truncation import (
-    PromptBudget,
-    fit_prompt,
-)
+from pytest_evals.models.tokens.prompt_truncation import PromptBudget, fit_prompt
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
@@ -38,17 +35,11 @@ Spans = tuple[ScoredSpan, ...]
 
 
 class FittedPrompt(NamedTuple):
-    """A prompt that exceeds the context window together with its token limit.
+    """A prompt that exceeds the context window together with its token limit."""
 
-    Args:
-        max_tokens: Most new tokens.
-        n_prompt: Tokens of the whole prompt.
-        ids: Its last tokens; empty if nothing had to be cut.
-    """
-
-    max_tokens: int
-    n_prompt: int
-    ids: list[int]
+    max_tokens: int  # Most new tokens
+    n_prompt: int  # Tokens of the whole prompt
+    ids: list[int]  # Its last tokens; empty if nothing had to be cut
 
 
 class ServerTokenizer:
@@ -58,10 +49,6 @@ class ServerTokenizer:
         self, target: str, template_args: Mapping[str, Any] | None = None
     ) -> None:
         """Load it from a folder or the Hub.
-
-        Args:
-            target: Folder or name.
-            template_args: Arguments of the chat template.
 
         Raises:
             ModelError: It cannot be loaded.
@@ -77,7 +64,6 @@ class ServerTokenizer:
         """Token spans of log-likelihood and rolling requests, or their errors.
 
         Args:
-            requests: Generation requests are ignored.
             window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
                 whole texts are split as by an ``hf:`` model, to one token less
                 (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
@@ -113,7 +99,6 @@ class ServerTokenizer:
         requests with errors are not sent.
 
         Args:
-            requests: Requests of any kind.
             window: Tokens of the server's window, 0 if unknown.
         """
         texts = [one for one in requests if isinstance(one, Generate)]
@@ -134,7 +119,6 @@ class ServerTokenizer:
         Prompts that only the server can encode, such as images, are excluded.
 
         Args:
-            requests: Scored requests are ignored.
             window: Tokens of the server's window.
         """
         texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]

@@ -193,7 +193,6 @@ def boundaries_of(
     """The part boundaries of a tokenizer; ``None`` if they cannot be proven safe.
 
     Args:
-        tokenizer: A tokenizer of transformers.
         encode: Its function from texts to ids.
         span: Characters after which a part ends at the next seam.
     """

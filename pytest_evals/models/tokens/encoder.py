@@ -13,17 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_evals.models.tokens.boundaries import (
-    SPAN,
-    PartBoundaries,
-    boundaries_of,
-)
-from pytest_evals.models.tokens.words import (
-    CHUNK,
-    LEAST_WORDS,
-    WordIds,
-    chunks,
-)
+from pytest_evals.models.tokens.boundaries import SPAN, PartBoundaries, boundaries_of
+from pytest_evals.models.tokens.words import CHUNK, LEAST_WORDS, WordIds, chunks
 from pytest_evals.models.tokens.words import Ids as Ids
 
 
@@ -57,7 +48,6 @@ class TextEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule.
         """
@@ -80,8 +70,6 @@ class TextEncoder:
         ids.
 
         Args:
-            pairs: Two texts each.
-            heads: Ids of the first texts.
             specials: As for :meth:`ids`, for both texts as one.
         """
         distinct = list(dict.fromkeys(pairs))

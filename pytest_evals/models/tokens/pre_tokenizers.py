@@ -47,7 +47,6 @@ def splits_at_boundaries(
     """Whether a pre-tokenizer keeps no state across a space between letters.
 
     Args:
-        splitter: Serialized state of the pre-tokenizer.
         normalizers: Serialized states of the normalizers before it.
         punctuation: Whether a digit or punctuation may precede the space too.
     """

@@ -9,15 +9,10 @@ from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 
 class PromptBudget(NamedTuple):
-    """Split of the context window between prompt and completion.
+    """Split of the context window between prompt and completion."""
 
-    Args:
-        n_prompt: Tokens of the prompt that are kept: its last ones.
-        max_tokens: Most new tokens.
-    """
-
-    n_prompt: int
-    max_tokens: int
+    n_prompt: int  # Tokens of the prompt that are kept: its last ones
+    max_tokens: int  # Most new tokens
 
 
 def fit_prompt(

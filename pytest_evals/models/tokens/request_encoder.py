@@ -15,10 +15,7 @@ import numpy as np
 
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.tokens.chat_template import (
-    ChatTemplateError,
-    render_chat,
-)
+from pytest_evals.models.tokens.chat_template import ChatTemplateError, render_chat
 from pytest_evals.models.tokens.encoder import Ids, TextEncoder
 from pytest_evals.models.tokens.settings import TokenizerSettings
 
@@ -43,15 +40,10 @@ class InvalidRequestError(DocumentError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenPair:
-    """A context and its continuation.
+    """A context and its continuation."""
 
-    Args:
-        context: (C,) ids, at least one.
-        continuation: (N,) ids, at least one.
-    """
-
-    context: Ids
-    continuation: Ids
+    context: Ids  # (C,) ids, at least one
+    continuation: Ids  # (N,) ids, at least one
 
 
 class RequestEncoder:
@@ -215,7 +207,6 @@ class RequestEncoder:
         """Ids of each distinct text.
 
         Args:
-            texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule, or the user's, but never before a text that starts with
                 ``prefix``, except with ``tokenization=lighteval``.

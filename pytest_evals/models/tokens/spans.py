@@ -12,17 +12,11 @@ from pytest_evals.models.tokens.request_encoder import InvalidRequestError, Toke
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredSpan:
-    """A sequence whose last tokens are scored.
+    """A sequence whose last tokens are scored."""
 
-    Args:
-        tokens: (C + N,) context, at least one token, then what is scored.
-        n_scored: N, at least 1.
-        n_truncated: Tokens of the context that were cut off.
-    """
-
-    tokens: Ids
-    n_scored: int
-    n_truncated: int = 0
+    tokens: Ids  # (C + N,) context, at least one token, then what is scored
+    n_scored: int  # N, at least 1
+    n_truncated: int = 0  # Tokens of the context that were cut off
 
 
 def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:

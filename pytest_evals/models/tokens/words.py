@@ -60,7 +60,6 @@ class WordIds:
 
         Args:
             inner: The tokenizer of ``tokenizers``.
-            seams: Its boundaries.
             encode: Function from strings to ids without special tokens.
             least: Minimum number of new words to join.
         """

@@ -26,18 +26,11 @@ _FAILED = ("abort", "error")
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A request with its prompt.
-
-    Args:
-        request: The request.
-        prompt: (T,) ids that are sent.
-        n_prompt: Tokens of the whole prompt.
-        sampling: How to generate.
-    """
+    """A request with its prompt."""
 
     request: Generate
-    prompt: Ids
-    n_prompt: int
+    prompt: Ids  # (T,) ids that are sent
+    n_prompt: int  # Tokens of the whole prompt
     sampling: SamplingInput
 
 

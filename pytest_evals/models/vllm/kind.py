@@ -21,13 +21,7 @@ from pytest_evals.models.vllm.settings import (
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check the model's requirements on this machine without loading it.
-
-    Raises:
-        OptionError: The spec has a mistake, or vLLM rejects an engine argument.
-        MissingExtraError: vLLM is not installed.
-        ModelError: The model is neither on this machine nor on the Hub.
-    """
+    """Check the model's requirements on this machine without loading it."""
     settings = _settings(spec)
     for name in (settings.target, settings.tokens.tokenizer):
         revision = settings.tokens.revision if name == settings.target else ""
@@ -39,13 +33,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Load the model of a spec.
-
-    Raises:
-        OptionError: The spec has a mistake, or vLLM rejects an engine argument.
-        MissingExtraError: vLLM is not installed.
-        ModelError: The model cannot be loaded, or another one is open.
-    """
+    """Load the model of a spec."""
     settings = _settings(spec)
     from pytest_evals.models.vllm.engine import prepare
 

@@ -18,11 +18,7 @@ from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import describe_tokenizer, load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
-from pytest_evals.models.vllm.fingerprint import (
-    environment,
-    fingerprint,
-    vllm_version,
-)
+from pytest_evals.models.vllm.fingerprint import environment, fingerprint, vllm_version
 from pytest_evals.models.vllm.generation import VllmGeneration
 from pytest_evals.models.vllm.scoring import VllmScoring
 from pytest_evals.models.vllm.settings import VllmSettings

@@ -50,17 +50,11 @@ _SEEDS = 2**63
 
 
 class SamplingInput(NamedTuple):
-    """How to generate a completion.
+    """How to generate a completion."""
 
-    Args:
-        params: vLLM's ``SamplingParams``.
-        stops: The stop strings that the engine knows.
-        n_top: Top tokens to return for each token.
-    """
-
-    params: Any
-    stops: tuple[str, ...]
-    n_top: int
+    params: Any  # vLLM's ``SamplingParams``
+    stops: tuple[str, ...]  # The stop strings that the engine knows
+    n_top: int  # Top tokens to return for each token
 
 
 def sampling_input(

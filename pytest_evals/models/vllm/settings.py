@@ -157,11 +157,7 @@ def engine_arguments() -> tuple[str, ...]:
 
 
 def _check_engine_name(name: str) -> None:
-    """Check the name of an engine argument; ``name.key`` sets a key of a JSON value.
-
-    Raises:
-        OptionError: It does not exist, or is refused.
-    """
+    """Check the name of an engine argument; ``name.key`` sets a key of a JSON value."""
     known = engine_arguments()
     base = name.partition(".")[0]
     if base in REFUSED:

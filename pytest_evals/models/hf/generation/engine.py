@@ -43,19 +43,13 @@ from pytest_evals.models.tokens.request_encoder import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenerationInput:
-    """A prompt and its limits.
-
-    Args:
-        prompt: (T,) ids, at least one; together with ``max_tokens`` no longer than the
-            model's window.
-        max_tokens: Most new tokens, at least 1.
-        stop: Stop strings, none of them empty.
-        seed: Seed of its random generator.
-    """
+    """A prompt and its limits."""
 
     prompt: Ids
-    max_tokens: int
-    stop: tuple[str, ...]
+    """(T,) ids, at least one; together with ``max_tokens`` no longer than the model's
+    window."""
+    max_tokens: int  # Most new tokens, at least 1
+    stop: tuple[str, ...]  # Stop strings, none of them empty
     seed: int = 0
 
     @property
@@ -65,23 +59,14 @@ class GenerationInput:
 
 
 class GenerationOutput(NamedTuple):
-    """A generated completion.
+    """A generated completion."""
 
-    Args:
-        text: The text, cut at the stop strings.
-        n_tokens: New tokens, with the one that ended it.
-        finish: Finish reason.
-        elapsed_s: Its share of the batches' time in seconds.
-        finite: Whether all logits were finite.
-        top_logprobs: Top log-probabilities of each token, if requested.
-    """
-
-    text: str
-    n_tokens: int
+    text: str  # The text, cut at the stop strings
+    n_tokens: int  # New tokens, with the one that ended it
     finish: Finish
-    elapsed_s: float
-    finite: bool = True
-    top_logprobs: TopLogprobs = ()
+    elapsed_s: float  # Its share of the batches' time in seconds
+    finite: bool = True  # Whether all logits were finite
+    top_logprobs: TopLogprobs = ()  # Top log-probabilities of each token, if requested
 
 
 class GenerationEngine:

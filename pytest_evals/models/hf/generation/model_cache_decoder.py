@@ -168,8 +168,6 @@ def _joined(caches: Sequence[Any], order: Sequence[int], width: int = 0) -> Any:
     """A cache of some rows of several caches.
 
     Args:
-        caches: Their rows are counted through.
-        order: The rows to take.
         width: Columns of keys and values; 0 for those of the widest cache.
     """
     width = width or max(map(_width, caches))

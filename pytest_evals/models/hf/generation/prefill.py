@@ -25,19 +25,12 @@ States = list[tuple[Tensor, Tensor]]
 
 
 class Prefill(NamedTuple):
-    """Result of a prefill.
-
-    Args:
-        states: Their keys and values.
-        logits: (B, V) float32, of the tokens that follow them.
-        source: For each prompt that was asked for, which of the B it is.
-        lengths: Tokens of each prompt that was asked for.
-    """
+    """Result of a prefill."""
 
     states: States
-    logits: Tensor
-    source: list[int]
-    lengths: list[int]
+    logits: Tensor  # (B, V) float32, of the tokens that follow them
+    source: list[int]  # For each prompt that was asked for, which of the B it is
+    lengths: list[int]  # Tokens of each prompt that was asked for
 
 
 class _LastPrompt(NamedTuple):
@@ -88,7 +81,6 @@ class Prefiller:
             ids: (B, 1) int64.
             mask: (B, T + 1) int64, 0 for padding.
             positions: (B, 1) int64.
-            cache: The T columns before it.
 
         Returns:
             (B, V) float32.

@@ -37,38 +37,27 @@ from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """Parameters of token selection.
+    """Parameters of token selection."""
 
-    Args:
-        temperature: 0 for greedy decoding.
-        repetition_penalty: Divides the logits of tokens that were there, 1 for none.
-        no_repeat_ngram_size: No n-gram of this size is repeated, 0 for none.
-        top_k: Draw from the most likely so many, 0 for all.
-        top_p: Draw from the most likely that together have this probability.
-        min_p: Draw from those with this share of the highest probability.
-        typical_p: As ``top_p``, by how near a token's surprise is to the expected one.
-        num_beams: Beams of a beam search, 1 for none.
-        length_penalty: Exponent of the length by which beams are compared.
-        early_stopping: When a beam search ends, as in transformers.
-        top_logprobs: Number of top tokens returned for each token.
-        others: Further settings, which only transformers' ``generate`` knows, as sorted
-            pairs.
-        of_model: The names of those that the model's ``generation_config`` adds.
-    """
-
-    temperature: float = 0.0
+    temperature: float = 0.0  # 0 for greedy decoding
     repetition_penalty: float = 1.0
-    no_repeat_ngram_size: int = 0
-    top_k: int = 50
-    top_p: float = 1.0
+    """Divides the logits of tokens that were there, 1 for none."""
+    no_repeat_ngram_size: int = 0  # No n-gram of this size is repeated, 0 for none
+    top_k: int = 50  # Draw from the most likely so many, 0 for all
+    top_p: float = 1.0  # Draw from the most likely that together have this probability
     min_p: float | None = None
+    """Draw from those with this share of the highest probability."""
     typical_p: float = 1.0
-    num_beams: int = 1
-    length_penalty: float = 1.0
-    early_stopping: bool | str = False
-    top_logprobs: int = 0
+    """As ``top_p``, by how near a token's surprise is to the expected one."""
+    num_beams: int = 1  # Beams of a beam search, 1 for none
+    length_penalty: float = 1.0  # Exponent of the length by which beams are compared
+    early_stopping: bool | str = False  # When a beam search ends, as in transformers
+    top_logprobs: int = 0  # Number of top tokens returned for each token
     others: tuple[tuple[str, Any], ...] = ()
+    """Further settings, which only transformers' ``generate`` knows, as sorted
+    pairs."""
     of_model: tuple[str, ...] = ()
+    """The names of those that the model's ``generation_config`` adds."""
 
     @property
     def looks_back(self) -> bool:
@@ -223,7 +212,6 @@ def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Ten
 
     Args:
         logits: (B, V) float32.
-        params: Sampling parameters.
         points: B random numbers from 0 to 1; none for greedy decoding.
 
     Returns:

@@ -41,41 +41,24 @@ MAX_ATTEMPTS = 2
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SequenceState:
-    """A sequence during generation.
+    """A sequence during generation."""
 
-    Args:
-        number: Which of the texts it is.
-        prompt: (T,) ids.
-        max_tokens: Most new tokens.
-        stops: Its stop strings.
-        draws: Its random generator.
-        branch: The shared prefix of its prompt.
-        whole: Whether its prompt must be prefilled in one pass.
-        turn: The length at which all of it is recomputed, 0 for none.
-        tokens: Generated tokens.
-        tops: Ids and log-probabilities of the top tokens at each position.
-        ended: Whether it has finished.
-        finite: Whether all logits were finite.
-        elapsed_s: Its share of the time.
-        n_failures: Consecutive out-of-memory errors when it ran alone.
-        refusal: The error, empty for none.
-    """
-
-    number: int
-    prompt: Ids
-    max_tokens: int
+    number: int  # Which of the texts it is
+    prompt: Ids  # (T,) ids
+    max_tokens: int  # Most new tokens
     stops: StopStrings
     draws: Random
-    branch: SharedPrefix | None = None
-    whole: bool = False
-    turn: int = 0
-    tokens: list[int] = field(default_factory=list)
+    branch: SharedPrefix | None = None  # The shared prefix of its prompt
+    whole: bool = False  # Whether its prompt must be prefilled in one pass
+    turn: int = 0  # The length at which all of it is recomputed, 0 for none
+    tokens: list[int] = field(default_factory=list)  # Generated tokens
     tops: list[list[tuple[int, float]]] = field(default_factory=list)
-    ended: bool = False
-    finite: bool = True
+    """Ids and log-probabilities of the top tokens at each position."""
+    ended: bool = False  # Whether it has finished
+    finite: bool = True  # Whether all logits were finite
     elapsed_s: float = 0.0
-    n_failures: int = 0
-    refusal: str = ""
+    n_failures: int = 0  # Consecutive out-of-memory errors when it ran alone
+    refusal: str = ""  # The error, empty for none
     _point: float = -1.0
 
     def point(self) -> float:

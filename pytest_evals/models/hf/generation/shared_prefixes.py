@@ -15,15 +15,10 @@ from pytest_evals.models.tokens.encoder import Ids
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedPrefix:
-    """A prefix that is prefilled once for all prompts that start with it.
+    """A prefix that is prefilled once for all prompts that start with it."""
 
-    Args:
-        ids: (P,) the whole beginning, that of its parent included.
-        parent: A shorter beginning that is kept too.
-    """
-
-    ids: Ids
-    parent: SharedPrefix | None = None
+    ids: Ids  # (P,) the whole beginning, that of its parent included
+    parent: SharedPrefix | None = None  # A shorter beginning that is kept too
 
     @property
     def path(self) -> tuple[SharedPrefix, ...]:
@@ -36,15 +31,10 @@ class SharedPrefix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptGroup:
-    """Identical prompts.
+    """Identical prompts."""
 
-    Args:
-        members: Their positions, in the order in which they were given.
-        branch: Their shared prefix; at least one token follows.
-    """
-
-    members: tuple[int, ...]
-    branch: SharedPrefix | None
+    members: tuple[int, ...]  # Their positions, in the order in which they were given
+    branch: SharedPrefix | None  # Their shared prefix; at least one token follows
 
 
 @dataclass(slots=True, eq=False)

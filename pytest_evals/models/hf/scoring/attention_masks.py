@@ -54,11 +54,9 @@ def masks(
     """One mask if all layers have the same type, else one for each type.
 
     Args:
-        kinds: The kinds of layers.
         ends: (B, T) int, place after the last descendant of each token.
         positions: (B, T) int, position of each token in its sequence.
         depth: Tokens of the prefix before the rows, which each token sees.
-        dtype: The model's type.
 
     Returns:
         (B, 1, T, depth + T) each.

@@ -36,24 +36,16 @@ _aten = torch.ops.aten
 
 
 class Scores(NamedTuple):
-    """How attention scores are computed.
+    """How attention scores are computed."""
 
-    Args:
-        scale: Factor of the products of queries and keys.
-        softcap: Soft cap; ``None`` for none.
-        sinks: (H,) scores of attention sinks; ``None`` for none.
-        bias: (1, H, S) of all keys, added to the scores, equal for heads that share
-            keys; ``None`` for none.
-        mask: (B, 1, T, S), added to the scores; ``None`` for none.
-        causal: Whether tokens attend only to those before them.
-    """
-
-    scale: float
-    softcap: float | None = None
-    sinks: Tensor | None = None
+    scale: float  # Factor of the products of queries and keys
+    softcap: float | None = None  # Soft cap; ``None`` for none
+    sinks: Tensor | None = None  # (H,) scores of attention sinks; ``None`` for none
     bias: Tensor | None = None
-    mask: Tensor | None = None
-    causal: bool = False
+    """(1, H, S) of all keys, added to the scores, equal for heads that share keys;
+    ``None`` for none."""
+    mask: Tensor | None = None  # (B, 1, T, S), added to the scores; ``None`` for none
+    causal: bool = False  # Whether tokens attend only to those before them
 
 
 class _Segment(NamedTuple):
@@ -77,9 +69,6 @@ class CascadeAttention:
         """The attention of a batch.
 
         Args:
-            config: The model's config.
-            kinds: Its layer types.
-            rows: The batch.
             prefixes: Keys and values of each prefix in the cache.
             lined_up: Whether layers pass the keys and values of all prefixes and then
                 of all rows as one sequence, because they differ from those in the
@@ -102,12 +91,10 @@ class CascadeAttention:
         """The attention of a layer.
 
         Args:
-            module: The layer's attention module.
             query: (B, H, T, D).
             key: (B, K, T, D) of the rows' own tokens, or (1, K, S, D) of all tokens;
                 each serves H / K heads.
             value: (B, K, T, E) or (1, K, S, E).
-            scores: How the layer computes scores.
 
         Returns:
             (B, T, H, E).

@@ -21,35 +21,23 @@ from pytest_evals.models.hf.forward import LogitsChunk
 
 
 class SpanTargets(NamedTuple):
-    """Places and ids of a span's scored tokens.
-
-    Args:
-        span: Position of the span.
-        places: (N,) flat places in the batch, one for each scored token.
-        targets: (N,) ids of these tokens.
-    """
+    """Places and ids of a span's scored tokens."""
 
     span: int
     places: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.int32]
+    """(N,) flat places in the batch, one for each scored token."""
+    targets: npt.NDArray[np.int32]  # (N,) ids of these tokens
 
 
 class BatchTargets(NamedTuple):
-    """The scored tokens of a batch.
-
-    Args:
-        places: (P,) int64, ascending flat places whose logits are needed, each once.
-        spans: The M spans' positions.
-        at: (S,) for each scored token its index into ``places``, ascending.
-        target: (S,) its id.
-        span: (S,) its span, as an index into ``spans``.
-    """
+    """The scored tokens of a batch."""
 
     places: Tensor
-    spans: Sequence[int]
-    at: Tensor
-    target: Tensor
-    span: Tensor
+    """(P,) int64, ascending flat places whose logits are needed, each once."""
+    spans: Sequence[int]  # The M spans' positions
+    at: Tensor  # (S,) for each scored token its index into ``places``, ascending
+    target: Tensor  # (S,) its id
+    span: Tensor  # (S,) its span, as an index into ``spans``
 
 
 def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
@@ -69,7 +57,6 @@ def sum_logprobs(
     """Position of a span → its score.
 
     Args:
-        targets: The targets of the batch.
         run: Places → the logits at them, chunk by chunk.
     """
     values: list[Tensor] = []

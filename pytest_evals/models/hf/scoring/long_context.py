@@ -25,7 +25,6 @@ class LongContextStrategy:
 
         Args:
             path: For those up to ``length``.
-            other: For the others.
             length: Tokens.
             mixes: Whether ``other`` takes sequences of different lengths in one pass.
         """

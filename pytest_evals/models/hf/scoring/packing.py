@@ -26,35 +26,21 @@ recomputation."""
 
 
 class PackedRow(NamedTuple):
-    """Sequences that are packed together.
+    """Sequences that are packed together."""
 
-    Args:
-        depth: Tokens that come before the row.
-        members: Ascending positions of the sequences in the trie, at least one.
-        starts: (M,) for each its first token that the one before it has not.
-        n_tokens: Tokens of the row.
-    """
-
-    depth: int
-    members: Numbers
-    starts: Numbers
-    n_tokens: int
+    depth: int  # Tokens that come before the row
+    members: Numbers  # Ascending positions of the sequences in the trie, at least one
+    starts: Numbers  # (M,) for each its first token that the one before it has not
+    n_tokens: int  # Tokens of the row
 
 
 class RowLayout(NamedTuple):
-    """A packed row, token by token.
+    """A packed row, token by token."""
 
-    Args:
-        ids: (T,) token ids.
-        positions: (T,) position of each in its own sequence.
-        ends: (T,) place after its last descendant; itself is its first.
-        spots: Targets of its spans, as places in the row.
-    """
-
-    ids: Int32s
-    positions: Int32s
-    ends: Int32s
-    spots: list[SpanTargets]
+    ids: Int32s  # (T,) token ids
+    positions: Int32s  # (T,) position of each in its own sequence
+    ends: Int32s  # (T,) place after its last descendant; itself is its first
+    spots: list[SpanTargets]  # Targets of its spans, as places in the row
 
 
 def pack(trie: Trie, group: PrefixGroup, width: int) -> list[PackedRow]:

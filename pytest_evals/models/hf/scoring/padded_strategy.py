@@ -29,14 +29,9 @@ from pytest_evals.models.tokens.spans import ScoredSpan
 
 
 class PaddedRow(NamedTuple):
-    """Spans that share a row: their inputs are equal.
+    """Spans that share a row: their inputs are equal."""
 
-    Args:
-        inputs: (T,) what the model reads.
-        spans: Positions of the spans.
-    """
-
-    inputs: Ids
+    inputs: Ids  # (T,) what the model reads
     spans: tuple[int, ...]
 
 

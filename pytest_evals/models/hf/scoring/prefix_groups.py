@@ -27,31 +27,20 @@ more: those that score tokens of the prefix."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowShape:
-    """Row size on a device.
-
-    Args:
-        width: Tokens of a row, where sequences do not want more; 0 for one sequence a
-            row.
-        gain: Tokens whose reading costs as much as a further pass.
-        multiple: Row lengths are padded to a multiple of this.
-    """
+    """Row size on a device."""
 
     width: int
-    gain: int
-    multiple: int = 1
+    """Tokens of a row, where sequences do not want more; 0 for one sequence a row."""
+    gain: int  # Tokens whose reading costs as much as a further pass
+    multiple: int = 1  # Row lengths are padded to a multiple of this
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixGroup:
-    """Sequences that continue one cached prefix and score none of its tokens.
+    """Sequences that continue one cached prefix and score none of its tokens."""
 
-    Args:
-        depth: Tokens of the prefix; 0 for none.
-        members: Ascending positions of the sequences in the trie, at least one.
-    """
-
-    depth: int
-    members: Numbers
+    depth: int  # Tokens of the prefix; 0 for none
+    members: Numbers  # Ascending positions of the sequences in the trie, at least one
 
 
 @dataclass(slots=True, eq=False)
@@ -68,8 +57,6 @@ def groups_of(trie: Trie, shape: RowShape, cached: Ids) -> list[PrefixGroup]:
     those with the longest part of the ``cached`` prefix, which the others replace.
 
     Args:
-        trie: The sequences.
-        shape: Shape of rows.
         cached: (P,) ids of the cached prefix.
     """
     known = trie.shared_with(cached)

@@ -67,11 +67,6 @@ class PrefixStrategy:
         """Score with a view and a shape.
 
         Args:
-            name: Name of the strategy.
-            see: Builds attention views.
-            shape: Shape of rows.
-            estimate: Memory of a batch.
-            plain: Scores the spans that fail.
             least: Tokens of a prefix from which a batch may contain rows after several
                 prefixes; ``None`` for never.
         """

@@ -27,10 +27,7 @@ from pytest_evals.models.hf.scoring.cascade_attention import CascadeAttention
 from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape
-from pytest_evals.models.hf.scoring.prefix_strategy import (
-    PrefixStrategy,
-    ViewBuilder,
-)
+from pytest_evals.models.hf.scoring.prefix_strategy import PrefixStrategy, ViewBuilder
 from pytest_evals.models.hf.scoring.replaced_attention import (
     placeholder_mask,
     replaced_attention,
@@ -108,24 +105,17 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
 
 
 class _Candidate(NamedTuple):
-    """A fast strategy that a model may or may not support.
-
-    Args:
-        name: Its name.
-        see: Builds attention views.
-        n_kinds: Number of masks a batch.
-        packs: Whether rows hold several sequences.
-        least: Tokens of a prefix from which masks and keys of a row do not contain it;
-            ``None`` for never.
-        trial: Builds attention views in the self-test, where that is 0.
-    """
+    """A fast strategy that a model may or may not support."""
 
     name: str
     see: ViewBuilder
     n_kinds: int
-    packs: bool
+    packs: bool  # Whether rows hold several sequences
     least: int | None = None
+    """Tokens of a prefix from which masks and keys of a row do not contain it; ``None``
+    for never."""
     trial: ViewBuilder | None = None
+    """Builds attention views in the self-test, where that is 0."""
 
     @property
     def tried(self) -> _Candidate:
