@@ -365,6 +365,14 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
     yield "repeats", repeats, "Answers to each prompt."
     ways = {"enum": [*REFUSALS]}
     yield "refusals", ways, "What a refusal of the model is. Default: error."
+    part = {"enum": ["regex", "json", "xml", "after"]}
+    step = {"type": "object", "propertyNames": part, "maxProperties": 1}
+    yield (
+        "extract",
+        {"anyOf": [step, {"type": "array", "items": step}]},
+        'The part of answers that is scored: {after: "Answer:"}, {regex: …}, '
+        "{json: $.answer} or {xml: answer}.",
+    )
     yield "model", _TEXT, "Spec of the model if the session has no --model."
     yield (
         "gates",

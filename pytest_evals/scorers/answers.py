@@ -28,6 +28,7 @@ from pytest_evals.errors import (
 )
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
+from pytest_evals.scorers.extract import Extraction
 from pytest_evals.scorers.templates import ScorerTemplate
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -41,6 +42,8 @@ class AnswerScorer:
     Args:
         score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
             be scored.
+        check: Checks a case before the run; raises ``EvalsError``.
+        extract: The part of an answer that is scored; ``None`` for that of the eval.
         reads_response: Whether ``score`` gets the whole response instead of its text.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
@@ -51,6 +54,8 @@ class AnswerScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = (0.0, 1.0)
     templates: tuple[ScorerTemplate, ...] = ()
+    check: Callable[[Case], None] | None = None
+    extract: Extraction | None = None
     reads_response: bool = False
 
     def __call__(self, answer: str | Response, case: Case) -> Score:

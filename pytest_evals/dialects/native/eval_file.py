@@ -52,6 +52,7 @@ from pytest_evals.prompts.fields import (
 )
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.prompts.text_values import text_fault
+from pytest_evals.scorers.extract import Extraction, extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
 _BUILDERS = {
@@ -125,6 +126,7 @@ class _Reader:
         metadata = top.take("metadata", dict, {})
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         refusals = self._refusals()
+        extract = self._extract()
         model = top.name("model")
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
@@ -152,6 +154,7 @@ class _Reader:
             places=self._places,
             repeats=repeats,
             refusals=refusals,
+            extract=extract,
             system=system,
             model=model,
             gates=gates,
@@ -183,6 +186,14 @@ class _Reader:
             what = "metadata: refusals has no effect in an eval"
             top.problem("metadata", what, "refusals: answer")
         return str(given)
+
+    def _extract(self) -> Extraction | None:
+        given = self._top.raw("extract")
+        try:
+            return extraction_of(given)
+        except EvalsError as error:
+            self._top.problem("extract", str(error))
+            return None
 
     # --- cases ---
 

@@ -45,6 +45,7 @@ from pytest_evals.errors import (
 )
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
+from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import result_of
 from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.user_code import user_fault, user_place
@@ -168,6 +169,7 @@ class Eval:
         sampling = checked(lambda: sampling_of(settings.generation, options), None)
         model = checked(lambda: _model_source(settings.model), None)
         gates = checked(self._gates, ())
+        extract = checked(lambda: extraction_of(settings.extract), None)
         checked(lambda: _check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
             problems.extend(self._error(f"refusals: {fault}").problems)
@@ -190,6 +192,7 @@ class Eval:
             sampling=sampling.sampling,
             repeats=settings.repeats,
             refusals=settings.refusals,
+            extract=extract,
             system=settings.system,
             model=model,
             gates=gates,
@@ -200,6 +203,7 @@ class Eval:
                 "generation": dict(settings.generation),
                 "model": shown,
                 **({REFUSALS: settings.refusals} if is_set else {}),
+                **({"extract": settings.extract} if settings.extract else {}),
                 "metadata": {"version": settings.version},
             },
             remedies=python_remedies(scorers),
@@ -313,6 +317,7 @@ class EvalSettings:
     generation: Mapping[str, Any] = field(default_factory=dict)
     repeats: int = 1
     refusals: str = WAYS[0]
+    extract: Any = None
     choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
@@ -333,6 +338,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     generation: Mapping[str, Any] = NO_VALUES,
     repeats: int = 1,
     refusals: str = WAYS[0],
+    extract: Any = None,
     choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
@@ -364,6 +370,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
         repeats: Answers to each prompt; scores are their means.
         refusals: ``answer`` to score the text of a refusal as the answer; by default
             ``error``.
+        extract: The part of answers that is scored, such as ``{"after": "Answer:"}``
+            (:func:`~pytest_evals.scorers.extract.extraction_of`).
         choices_by: How choices are answered: ``loglikelihood`` (default) or
             ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.

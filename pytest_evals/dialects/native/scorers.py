@@ -4,17 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.dialects.native.checks import COLUMN, Read, cached, checks_by
 from pytest_evals.dialects.native.task import Scorer
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers import answers, contexts, spending, tool_calls, values
 from pytest_evals.scorers.answers import AnswerScorer
+from pytest_evals.scorers.arguments import checked_arguments
+from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.pairs import pairwise
 from pytest_evals.scorers.rubric import RubricScorer, judge
+
+
+@checked_arguments
+def checks(*, name: str = COLUMN) -> AnswerScorer:
+    """The share of the checks in a row's column ``checks`` that an answer passes, such
+    as ``checks: [{contains: refund}, {not_called: delete_user}]``; the case is correct
+    if all do."""
+    return checks_by(check_reader(Path()), name)
+
+
+def check_reader(folder: Path) -> Read:
+    """Return a function from an entry of ``checks`` to its scorer.
+
+    Args:
+        folder: Folder of the eval, for paths of schemas.
+    """
+
+    @cached
+    def read(given: Any) -> AnswerScorer:
+        found = scorer_of_entry(given, folder, None)
+        if not isinstance(found, AnswerScorer):
+            raise EvalsError(f"checks: {found.name} asks a model\n  fix: use score")
+        return found
+
+    return read
+
 
 SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "exact": (answers.exact, ""),
@@ -26,6 +56,7 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "similar": (answers.similar, "threshold"),
     "judge": (judge, "rubric"),
     "pairwise": (pairwise, ""),
+    "checks": (checks, ""),
     "equals": (values.equals, "tolerance"),
     "json_path": (values.json_path, "paths"),
     "contains_json": (values.contains_json, "schema"),
@@ -140,14 +171,14 @@ _TEXTS = ("str", "str | None", "Sequence[str]")
 """Annotations of arguments that are text."""
 
 
-def scorer_of_entry(given: Any, folder: Path, written: Written) -> Scorer:
+def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer:
     """Return the scorer of an entry of ``score`` in a file: a name, or a name with
     arguments.
 
     Args:
         folder: Folder of the file, for paths of schemas.
         written: Values of the file; those of arguments that are text are used as
-            they are written.
+            they are written; ``None`` if unknown, then these must be text.
 
     Raises:
         EvalsError: The entry is invalid.
@@ -158,32 +189,69 @@ def scorer_of_entry(given: Any, folder: Path, written: Written) -> Scorer:
         raise EvalsError("score: each entry is a name, or one name with its arguments")
     ((name, value),) = given.items()
     if name == "not":
-        scorer = scorer_of_entry(value, folder, written)
-        if not isinstance(scorer, AnswerScorer):
-            raise EvalsError(f"score: not cannot be applied to {scorer.name}")
-        return ~scorer
+        return _opposite(scorer_of_entry(value, folder, written))
     if name not in SCORERS:
         known = [*SCORERS, "not"]
         hint = suggestion(str(name), known)
         raise EvalsError(f"score: unknown scorer {name!r}{hint}")
     make, bare = SCORERS[name]
     arguments = _arguments(name, value, bare, make)
-    texts = {bare: written(given).get(name), **written(value)}
-    arguments |= {
-        key: as_written(one, texts.get(key), written)
-        for key, one in arguments.items()
-        if str(signature(make).parameters[key].annotation) in _TEXTS
-    }
+    extract = arguments.pop("extract", None)
+    parameters = signature(make).parameters
+    for key in arguments:
+        if str(parameters[key].annotation) in _TEXTS:
+            arguments[key] = _text_of(given, key, arguments[key], bare, written)
+    if name == "checks":
+        return checks_by(check_reader(folder), **arguments)
+    if make is answers.json:
+        _set_schema(name, arguments, folder)
+    try:
+        return with_extract(make(**arguments), extract)
+    except TypeError as error:
+        raise EvalsError(f"score: {name}: {error}") from None
+
+
+def _opposite(scorer: Scorer) -> Scorer:
+    if not isinstance(scorer, AnswerScorer):
+        raise EvalsError(f"score: not cannot be applied to {scorer.name}")
+    return ~scorer
+
+
+def _set_schema(name: str, arguments: dict[str, Any], folder: Path) -> None:
     if isinstance(arguments.get("schema"), str):
         arguments["schema"] = folder / arguments["schema"]
     if name == "json_schema" and arguments.get("schema") is None:
         raise EvalsError("score: json_schema needs a schema")
-    if name == "json_schema":
-        arguments.setdefault("name", name)
-    try:
-        return make(**arguments)
-    except TypeError as error:
-        raise EvalsError(f"score: {name}: {error}") from None
+    arguments.setdefault("name", name)
+
+
+def _text_of(
+    given: Mapping[Any, Any], key: str, value: Any, bare: str, written: Written | None
+) -> Any:
+    """An argument that is text, as it is written. If that is unknown, a number is an
+    error, since its digits may have been written in another way."""
+    ((name, arguments),) = given.items()
+    if written is not None:
+        text = written(given).get(name) if key == bare else None
+        return as_written(value, written(arguments).get(key, text), written)
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, bool | int | float):
+            raise EvalsError(f"{name}: {key} is {one!r}, not text\n  fix: quote it")
+    return value
+
+
+def with_extract(scorer: Scorer, extract: Any) -> Scorer:
+    """Return a scorer of a part of answers.
+
+    Raises:
+        EvalsError: The scorer does not compare texts, or ``extract`` is invalid.
+    """
+    if extract is None:
+        return scorer
+    if not isinstance(scorer, AnswerScorer):
+        raise EvalsError(f"{scorer.name} takes no extract\n  fix: set it for the eval")
+    settings = {**scorer.settings, "extract": extract}
+    return replace(scorer, extract=extraction_of(extract), settings=settings)
 
 
 def as_written(value: Any, text: str | None, written: Written) -> Any:
@@ -208,7 +276,7 @@ def _arguments(
             raise EvalsError(f"score: {name} takes named arguments: {{{name}: {{}}}}")
         return {bare: value}
     for key in value:
-        if key not in parameters:
+        if key not in (*parameters, "extract"):
             hint = suggestion(key, parameters)
             raise EvalsError(f"score: {name} has no argument {key!r}{hint}")
     return dict(value)

@@ -26,6 +26,7 @@ from pytest_evals.core.request import Message, Prompt, Response, are_copies
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
+from pytest_evals.dialects.native.checks import check_rows
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.template_checks import check_templates, text_error
@@ -34,6 +35,7 @@ from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
+from pytest_evals.scorers.extract import Extraction
 from pytest_evals.scorers.functions import FunctionScorer, Started
 from pytest_evals.scorers.metric_value import all_or_unscored
 from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
@@ -59,6 +61,7 @@ class EvalParts:
         sampling: How answers are generated.
         repeats: Answers to each prompt; scores are their means.
         refusals: See :class:`Task`.
+        extract: The part of answers that is scored, unless a scorer sets its own.
         system: System message before each prompt.
         model: Source of the model if the session has none.
         config: JSON values for results files and the task's hash.
@@ -75,6 +78,7 @@ class EvalParts:
     choices_by: str | None = None
     repeats: int = 1
     refusals: str = REFUSALS[0]
+    extract: Extraction | None = None
     system: str = ""
     model: ModelSource | None = None
     gates: tuple[Gate, ...] = ()
@@ -111,6 +115,12 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             for template in scorer.templates
         }
         check_templates(templates, cases, is_text=parts.is_text)
+        places = [
+            (one, parts.places.get(one.name, parts.source))
+            for one in parts.scorers
+            if isinstance(one, AnswerScorer)
+        ]
+        check_rows(places, cases)
         return cases
 
     rows = CaseRows(load, options)
@@ -265,7 +275,9 @@ class _Runner:
             responses = yield [Ask(OWN_MODEL, one) for one in asked.requests]
         answered = [one.raise_for_error() for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
-        dialogues = [one.dialogue(each, case) for one in judges for each in answered]
+        dialogues = [
+            self._judged(one, each, case) for one in judges for each in answered
+        ]
         judged = yield from together(dialogues)
         return _Answered(case, responses, judged)
 
@@ -279,7 +291,8 @@ class _Runner:
         for scorer in self._parts.scorers:
             if isinstance(scorer, FunctionScorer):
                 for n, one in enumerate(found.responses):
-                    started[scorer.name, n] = scorer.start(one.text, found.case, one)
+                    text = self._part(one) or ""
+                    started[scorer.name, n] = scorer.start(text, found.case, one)
         self._begun[record.index] = _Begun(found.responses, started)
 
     def score(
@@ -318,11 +331,18 @@ class _Runner:
                 values = [next(by_judge) for _ in answers]
             elif isinstance(scorer, FunctionScorer):
                 values = [
-                    scorer(one.text, found.case, one, started.get((scorer.name, n)))
+                    scorer(
+                        self._part(one) or "",
+                        found.case,
+                        one,
+                        started.get((scorer.name, n)),
+                    )
                     for n, one in enumerate(found.responses)
                 ]
             else:
-                values = [scorer(one, found.case) for one in found.responses]
+                values = [
+                    self._compared(scorer, one, found.case) for one in found.responses
+                ]
             combined = replace(
                 _combined(values, answers),
                 is_copied=is_copied,
@@ -334,6 +354,42 @@ class _Runner:
 
         for scorer in self._parts.scorers:
             yield (scorer.name,), partial(score, scorer)
+
+    def _part(
+        self, response: Response, extract: Extraction | None = None
+    ) -> str | None:
+        """The part of an answer that is scored, ``None`` if it is missing."""
+        extract = extract or self._parts.extract
+        return response.text if extract is None else extract(response.text)
+
+    def _compared(self, scorer: AnswerScorer, response: Response, case: Case) -> Score:
+        part = self._part(response, scorer.extract)
+        if part is None and not scorer.reads_response:
+            return self._without_part(scorer, response, scorer.extract)
+        is_whole = part is response.text
+        return scorer(
+            response if is_whole else replace(response, text=part or ""), case
+        )
+
+    def _judged(
+        self, judge: RubricScorer, response: Response, case: Case
+    ) -> Dialogue[Score]:
+        part = self._part(response)
+        if part is None:
+            return self._without_part(judge, response)
+        return (yield from judge.dialogue(replace(response, text=part), case))
+
+    def _without_part(
+        self, scorer: Scorer, response: Response, extract: Extraction | None = None
+    ) -> Score:
+        extract = extract or self._parts.extract
+        return Score(
+            metric=scorer.name,
+            value=0.0,
+            correct=False,
+            answer=response.text,
+            explanation=extract.missing if extract else "",
+        )
 
     def _asked(self, case: Case, index: int) -> Asked:
         doc = _doc(case, self._rows.id(index), self._parts.name)

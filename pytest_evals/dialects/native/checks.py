@@ -1,0 +1,133 @@
+"""Checks of one row: its own scorers, whose share is the metric ``checks``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from pytest_evals.core.case import Case
+from pytest_evals.core.record import Score
+from pytest_evals.core.request import Response
+from pytest_evals.dialects.native.cases import EvalCases
+from pytest_evals.errors import (
+    DocumentError,
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+)
+from pytest_evals.scorers.answers import AnswerScorer
+
+COLUMN = "checks"
+_MOST = 1_000
+"""Rows whose checks are read before the run."""
+Read = Callable[[Any], AnswerScorer]
+
+
+def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
+    """The share of the checks in a row's column ``checks`` that an answer passes; the
+    case is correct if all do. A row without checks is unscored.
+
+    Args:
+        read: From an entry of the column to its scorer.
+    """
+
+    def score(response: Response, case: Case) -> Score:
+        scorers = checks_of(case.row, read)
+        if not scorers:
+            return Score(answer=response.text, unscored="the row has no checks")
+        scores = [one(response, case) for one in scorers]
+        unscored = [one.unscored for one in scores if one.unscored]
+        if unscored:
+            return Score(answer=response.text, unscored=unscored[0])
+        passed = [one.value if one.correct is None else one.correct for one in scores]
+        faults = [
+            f"{one.metric}: {one.explanation}" if one.explanation else one.metric
+            for one, value in zip(scores, passed, strict=True)
+            if not value
+        ]
+        return Score(
+            value=sum(map(float, passed)) / len(passed),
+            correct=not faults,
+            answer=response.text,
+            explanation="; ".join(faults),
+        )
+
+    return AnswerScorer(
+        name=name,
+        score=score,
+        settings={COLUMN: {}},
+        check=partial(_check, read=read),
+        reads_response=True,
+    )
+
+
+def checks_of(row: Mapping[str, Any], read: Read) -> list[AnswerScorer]:
+    """The scorers of a row's checks.
+
+    Raises:
+        EvalsError: The column is not a list of scorers.
+    """
+    given = row.get(COLUMN)
+    if given is None or given == "":
+        return []
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            given = [given]
+    if isinstance(given, Mapping | AnswerScorer):
+        given = [given]
+    if not isinstance(given, list | tuple):
+        raise EvalsError(f"checks is {given!r:.60}\n  fix: checks: [{{contains: hi}}]")
+    return [one if isinstance(one, AnswerScorer) else read(one) for one in given]
+
+
+def cached(read: Read) -> Read:
+    """A function that reads equal entries once."""
+
+    @lru_cache(maxsize=1024)
+    def of_text(text: str) -> AnswerScorer:
+        return read(json.loads(text))
+
+    return lambda given: of_text(json.dumps(given, sort_keys=True))
+
+
+def check_rows(
+    scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases
+) -> None:
+    """Check the scorers of rows before the run.
+
+    Args:
+        scorers: The scorers of the eval, each with its place.
+
+    Raises:
+        TaskFileError: Checks are invalid, or no scorer reads them.
+    """
+    rows = cases.rows()
+    readers = [(one.check, at) for one, at in scorers if one.check is not None]
+    if scorers and not readers and any(map(_has_checks, rows)):
+        what = "rows have checks, and score does not contain them"
+        raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
+    for check, at in readers:
+        for n in range(min(len(rows), _MOST)):
+            try:
+                check(cases.case(n))
+            except (EvalsError, DocumentError) as error:
+                what = f"row {cases.ids().ids[n]!r}: {error}"
+                raise TaskFileError([Problem(what, at)]) from None
+
+
+def _has_checks(row: Mapping[str, Any]) -> bool:
+    given = row.get(COLUMN)
+    first = given[0] if isinstance(given, list | tuple) and given else None
+    is_named = isinstance(first, Mapping) and len(first) == 1
+    return is_named or isinstance(first, AnswerScorer)
+
+
+def _check(case: Case, read: Read) -> None:
+    for one in checks_of(case.row, read):
+        for template in one.templates:
+            template.render(case)
