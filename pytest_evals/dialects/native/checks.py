@@ -95,9 +95,7 @@ def cached(read: Read) -> Read:
     return lambda given: of_text(json.dumps(given, sort_keys=True))
 
 
-def check_rows(
-    scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases
-) -> None:
+def check_rows(scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases) -> None:
     """Check the scorers of rows before the run.
 
     Args:
