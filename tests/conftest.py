@@ -5,10 +5,10 @@ extensions cannot be imported twice, and each class of the package must exist on
 whichever test runs first. The controller of workers runs no test: it imports none of
 them, so that its workers start at once.
 
-Environment variables of CI servers, which change pytest's output, are unset. Runs
-inside tests do not load plugins by entry points, which takes longer than most of the
-tests: they load this package and pytest-xdist only. The README's command for the
-example suites tests the entry point.
+Environment variables of CI servers, which change pytest's output, and those that take
+libraries offline are unset. Runs inside tests do not load plugins by entry points,
+which takes longer than most of the tests: they load this package and pytest-xdist only.
+The README's command for the example suites tests the entry point.
 """
 
 import gc
@@ -99,6 +99,8 @@ SET_OUTSIDE = (
     "GITHUB_ACTIONS",
     "GITHUB_STEP_SUMMARY",
     "GITHUB_WORKSPACE",
+    "HF_DATASETS_OFFLINE",
+    "HF_HUB_OFFLINE",
     "PYTEST_ADDOPTS",
 )
 for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):

@@ -176,3 +176,55 @@ def test_public_classes_have_names_of_their_own() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     assert {name for name in names if names.count(name) > 1} == FOREIGN_NAMES
+
+
+def is_vacuous(condition: ast.expr) -> bool:
+    """Whether an assertion of this condition can hold whatever the code does: a branch
+    or an operand is a constant, or both sides of a comparison are the same."""
+    match condition:
+        case ast.IfExp(body=body, orelse=other):
+            return is_vacuous(body) or is_vacuous(other)
+        case ast.BoolOp(values=operands):
+            return any(map(is_vacuous, operands))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return is_vacuous(operand)
+        case ast.Compare(left=ast.Name(left), comparators=[ast.Name(right)]):
+            return left == right
+        case ast.Compare(left=left, comparators=[right]):
+            return isinstance(left, ast.Constant) and isinstance(right, ast.Constant)
+    return isinstance(
+        condition, ast.Constant | ast.Tuple | ast.Lambda | ast.GeneratorExp
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x == y if y is not None else True", True),
+        ("x if y else 'never'", True),
+        ("x == 'one' or 'two'", True),
+        ("not ('one' and x)", True),
+        ("(x, 'a message')", True),
+        ("x == x", True),
+        ("1 == 2", True),
+        ("(y for y in x)", True),
+        ("x == (y if z else None)", False),
+        ("x == 1 if z else not x", False),
+        ("x or y == 1", False),
+        ("x == ()", False),
+    ],
+)
+def test_vacuous_assertions_are_detected(condition: str, expected: bool) -> None:
+    assert is_vacuous(ast.parse(condition, mode="eval").body) is expected
+
+
+@pytest.mark.slow
+def test_no_assertion_holds_whatever_the_code_does() -> None:
+    found = [
+        f"{path}:{node.lineno}: {ast.unparse(node.test)}"
+        for folder in ("tests", "example_suites")
+        for path in (PACKAGE.parent / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert) and is_vacuous(node.test)
+    ]
+    assert found == []

@@ -20,7 +20,7 @@ def cli_value(text: str) -> Any:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
-        if text.isascii() and text.isdigit():
+        if text.isdigit():
             return int(text)
         number = float(text)
     except ValueError:

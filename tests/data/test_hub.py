@@ -86,7 +86,6 @@ def test_a_server_of_files_that_was_unreachable_is_not_contacted_again(
     clock, monkeypatch
 ):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     files = ["zip://rows.jsonl::http://127.0.0.1:9/rows.zip"]
     hub.refuse_away(files)
     assert hub.is_offline(files)
@@ -125,7 +124,6 @@ def test_a_server_of_files_that_does_not_reply_is_offline(monkeypatch):
             pass
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with ThreadingHTTPServer(("127.0.0.1", 0), Missing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/rows.jsonl"
