@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_measures_trace_a_document_and_a_gate_through_their_modules() -> None:
     pytest.importorskip("grimp")  # comes with import-linter
     printed = subprocess.run(

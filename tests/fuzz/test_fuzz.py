@@ -18,14 +18,14 @@ ROOT = Path(__file__).parent.parent.parent
 PLANTED = 30
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
 def test_changed_suites_end_in_order_and_lose_no_gate(part):
     first, last = CASES * part // PARTS, CASES * (part + 1) // PARTS - 1
     _attack(f"{first}-{last}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("suite", ["secrets", "structure"])
 def test_no_secret_is_shown_and_no_hidden_gate_is_lost(suite):
     _attack(f"{PLANTED}", "--suite", suite)

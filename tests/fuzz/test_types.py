@@ -21,7 +21,7 @@ FILES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FILES)
 def test_a_value_of_another_type_is_accepted_or_named(name, tmp_path, monkeypatch):
     suite = tmp_path / "suite"

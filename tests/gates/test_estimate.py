@@ -189,7 +189,7 @@ def _clusters(generator):
     return answers.ravel().astype(int).tolist(), np.repeat(np.arange(50), 10).tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "true_value", "draw", "n_samples"),
     [

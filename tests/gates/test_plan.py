@@ -63,7 +63,7 @@ def published_outcomes(gate, n, share, runs):
     return found.count("failed") / runs, found.count("passed") / runs
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_published_number_is_planned_by_the_rule_that_decides():
     """The reference has 1,319 documents; simulated with 300 runs, whose standard error
     is at most 2.9 points."""

@@ -80,7 +80,7 @@ def test_invalid_entries_are_refused(gate, message):
         judge_gate(gate, [1, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "n_reference"), [(200, 200), (1000, 200), (300, 5000)])
 def test_a_model_on_the_margin_is_decided_wrongly_in_5_of_100_samples_at_most(
     n, n_reference

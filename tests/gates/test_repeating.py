@@ -148,7 +148,7 @@ def test_a_task_without_repeated_answers_is_an_error():
     assert "needs the value of each answer, and document 'd0' has none" in found.reason
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("k", [2, 8])
 def test_intervals_over_documents_with_repeats_have_their_nominal_coverage(k):
     """Two one-sided limits at 0.95 contain the true mean, 2/3, in about 90% of samples;

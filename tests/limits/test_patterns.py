@@ -30,7 +30,7 @@ CATASTROPHES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("pattern", "text"), CATASTROPHES)
 def test_a_search_without_end_is_an_error_after_seconds(
     pattern: str, text: str
@@ -47,7 +47,7 @@ def test_a_search_without_end_is_an_error_after_seconds(
     assert compiled(r"(b+)+c").findall("a" + "b" * 20 + "c") == ["b" * 20]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_catastrophes_are_found_out() -> None:
     """Otherwise the test above would be vacuous."""
     with pytest.raises(PatternLimitError, match=r"'\(a\+\)\+\$' takes more than 2 s"):

@@ -124,7 +124,7 @@ for text in json.load(sys.stdin):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is not limited there")
 def test_every_bomb_is_an_error_after_seconds_and_little_memory() -> None:
     """Runs in a separate process with limited memory."""

@@ -9,7 +9,7 @@ from pytest_evals.models.hf.scoring import strategies
 from pytest_evals.models.registry import open_model, parse_spec
 from tests.models.emulated_gpu import emulated_gpus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 SHOTS = "The cat is on the mat. Question: is it big? Answer: no\n\n"
 REQUESTS = [

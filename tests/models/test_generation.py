@@ -69,7 +69,7 @@ def test_every_architecture_generates_as_transformers_for_one_prompt(
         assert (response.error, response.text) == ("", generated(plain, request))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["phi3", "dynamic", "llama4_sharp"])
 def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
     kind, opened, oracle, ask
@@ -122,7 +122,7 @@ def test_generating_without_a_cache_is_reported(opened, ask):
     assert other.notes == ()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @settings(
     max_examples=15,

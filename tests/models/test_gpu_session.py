@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / "gpu" / "session.py"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dry_run_takes_every_step_and_writes_its_figures(tmp_path):
     output = tmp_path / "session.json"
     subprocess.run(
@@ -57,7 +57,7 @@ steps.step("last", lambda found: found.update(kept=3))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_failed_step_and_a_full_disk_lose_no_figures(tmp_path):
     output = tmp_path / "session.json"
     done = subprocess.run(
@@ -76,7 +76,7 @@ def test_a_failed_step_and_a_full_disk_lose_no_figures(tmp_path):
     assert 'last {"kept": 3' in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_second_run_repeats_no_step_that_has_figures(tmp_path):
     output = tmp_path / "session.json"
     before = {"kernels": {"s": 1.0}, "correctness": {"error": "KeyError"}}

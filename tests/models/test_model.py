@@ -202,7 +202,7 @@ def test_a_broken_folder_is_one_clear_message(tmp_path):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hub_that_cannot_be_reached_is_one_message_with_its_reason(tmp_path):
     """Runs in a separate process, since the Hub's address is read at import; port 9 of
     this machine is closed. The pauses between attempts are skipped."""

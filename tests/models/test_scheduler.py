@@ -198,7 +198,7 @@ def test_texts_are_the_same_with_less_memory(kind, most_tokens, fresh, alone, as
             assert shown([response]) == shown([other])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "jamba"])
 @settings(
     max_examples=6,

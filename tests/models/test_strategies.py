@@ -751,7 +751,7 @@ def test_a_model_keeps_its_own_attention_outside_of_the_strategies(kind, models)
     assert alone(model, span) == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", ["Llama", "Falcon", "DeepseekV3", "Doge"])
 def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory(family):
     """Compared with the model's own attention to small parts of the prefix; masks over

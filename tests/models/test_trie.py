@@ -254,7 +254,7 @@ def test_windows_and_chunks_are_measured_in_positions():
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_large_window_reads_each_shared_beginning_once():
     """5,000 documents with four answers after 1,900 tokens, of 57 tasks."""
     draw = np.random.default_rng(0)

@@ -31,7 +31,7 @@ NATS = 1e-4
 """Maximum difference of two log-probabilities: other batches add up in another
 order."""
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @dataclass(frozen=True)

@@ -393,7 +393,7 @@ def _share(verdicts: list[tuple[Mapping[str, Any], Verdict]]) -> float:
     return counts["match"] / (len(verdicts) - counts["not ours"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "share"),
     [("lighteval", SHARE), ("lighteval_drawn", SHARE), ("lighteval_fixed", 0.85)],

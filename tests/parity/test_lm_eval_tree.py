@@ -75,7 +75,7 @@ def report() -> dict[str, Any]:
     return whole
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_file_that_lm_eval_can_load_has_the_same_configuration_here(
     report: dict[str, Any],
 ) -> None:
@@ -89,21 +89,21 @@ def test_every_file_that_lm_eval_can_load_has_the_same_configuration_here(
     assert report["n_same"] + report["n_same_mappings"] == 13_986 - len(REFUSED)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_recording_is_true_of_the_installed_lm_eval(report: dict[str, Any]) -> None:
     """Of a sample, of all groups and classes, and of all differences."""
     assert report["stale"] == []
     assert 1000 < report["n_loaded"] < 3000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_file_is_refused_that_lm_eval_can_load(report: dict[str, Any]) -> None:
     assert report["refused"].keys() == REFUSED.keys()
     for name, text in report["refused"].items():
         assert REFUSED[name] in text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_files_that_lm_eval_cannot_load_lack_a_library_or_are_known(
     report: dict[str, Any],
 ) -> None:

@@ -20,7 +20,7 @@ FILES = ("tests/parity/test_parity.py", "tests/parity/as_classes.py")
 RECORDINGS = "py_ or (as_classes and not bos)"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_recordings_are_met(without_lm_eval):
     command = [sys.executable, "-c", without_lm_eval + RUN, "-p", "no:cacheprovider"]
     # libraries that only other tests need are not imported

@@ -39,13 +39,18 @@ def eval_model():
 """
 
 
+WITH_WORKERS = ("test_gates.py", "test_groups.py", "test_running.py", "test_xdist.py")
+"""Modules whose variants with workers run before each release."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the test variants that repeat a suite with two workers as slow: a quarter of
-    the quick tests' time. ``test_xdist.py`` contains the quick tests of workers."""
+    """Mark the test variants that repeat a suite with two workers: a quarter of the
+    time. ``test_xdist.py`` contains the quick tests of workers."""
     for item in items:
         if item.path.parent == Path(__file__).parent and _has_workers(item):
-            item.add_marker(pytest.mark.slow)
+            is_slow = item.path.name in WITH_WORKERS
+            item.add_marker(pytest.mark.slow if is_slow else pytest.mark.nightly)
 
 
 def _has_workers(item: pytest.Item) -> bool:

@@ -64,7 +64,7 @@ def run(suite, *arguments, apart=False):
     return found.parseoutcomes(), results, suite.samples("quiz")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_numbers_and_prompts_are_the_same_with_workers_and_with_lm_eval(quiz):
     """Each in a separate process, since lm-eval must not be imported twice."""
     alone = run(quiz, "evals", apart=True)

@@ -24,7 +24,7 @@ import pytest
 
 from tests.gguf_file import write_gguf
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 START_S = 240
 METRICS = {"addition": "exact_match", "capitals": "acc"}
 LLAMA_CPP = """

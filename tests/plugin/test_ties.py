@@ -53,7 +53,7 @@ def rows(n, choices=("a", "bbb")):
 
 
 @pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)]
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.nightly)]
 )
 @pytest.mark.parametrize("gate", ["acc", "acc_norm"])
 @pytest.mark.parametrize("logprob", ["-1.0", "-math.inf", "0.0"])

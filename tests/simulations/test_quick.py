@@ -49,21 +49,21 @@ def test_a_gate_on_the_threshold_is_wrong_as_seldom_as_stated(cell):
     assert not rates.is_above, rates
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("cell", [*corpus((100,))], ids=named)
 def test_a_compared_change_is_outside_of_its_interval_as_seldom_as_stated(cell):
     rates = cell.measure(N_SAMPLES)
     assert not rates.is_above, rates
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("cell", [*labels.judges((30, 60, 200))], ids=named)
 def test_a_gate_on_a_judge_with_labels_is_wrong_as_seldom_as_stated(cell):
     rates = cell.measure(2 * N_SAMPLES)
     assert not rates.is_above, rates
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_normal_interval_of_few_labels_is_too_narrow_and_ours_is_not():
     """At a rate of 95% with 30 labels, whose judge is right in 95%."""
     row = labels.label_row(0.95, "95% right", 30, 200).split()

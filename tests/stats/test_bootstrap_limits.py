@@ -139,7 +139,7 @@ def test_values_that_do_not_vary_are_refused(values):
         bootstrap_t(Quotient(values, [1.0] * len(values)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_skewed_means_fail_less_often_than_by_students_t():
     """Lognormal values exactly at the threshold: t fails in 11%, nominal are 5%."""
     truth, failed, failed_by_t = math.exp(0.5), 0, 0

@@ -149,7 +149,7 @@ def read_until_decided(values, target, error, step, old=None):
     raise AssertionError("all numbers leave nothing open")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n", "gap", "share"),
     [
@@ -173,7 +173,7 @@ def test_documents_are_read_as_in_the_tables(n, gap, share):
     assert 100 * np.mean([read for _, read in found]) == pytest.approx(share, abs=5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "runs"), [(200, 250), (1000, 100), (10_000, 40)])
 @pytest.mark.parametrize("short", [0, 1])
 def test_few_verdicts_differ_from_the_full_run_at_the_threshold(n, runs, short):
@@ -189,7 +189,7 @@ def test_few_verdicts_differ_from_the_full_run_at_the_threshold(n, runs, short):
     assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_old_scores_save_documents_and_cannot_mislead():
     """§5.4 (ii): n = 1,000, threshold .70, both runs .72, 5% of answers flip: 79% of
     the documents without, 56% with the scores of the other run. Unrelated scores cost

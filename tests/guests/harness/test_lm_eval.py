@@ -257,7 +257,7 @@ def run(*arguments: str, folder: Path = SUITE) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_lm_evals_own_run_prints_the_numbers_of_its_hf_model():
     """All types of requests, plain, as chats and with other stop strings, by name and
     as an object."""
@@ -265,7 +265,7 @@ def test_lm_evals_own_run_prints_the_numbers_of_its_hf_model():
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_lm_evals_command_line_runs_once_the_class_is_imported():
     code = (
         "from pytest_evals.harness import LM\n"

@@ -31,7 +31,7 @@ from pytest_evals.models.registry import (  # noqa: E402
     parse_spec,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 class Nodes:

@@ -52,7 +52,7 @@ print(isinstance(evaluator("text-classification"), TextClassificationEvaluator))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_scripts_next_to_the_task_and_in_the_cache_are_run(tmp_path):
     """Runs in a separate process: the library reads its cache directory at import."""
     cache = tmp_path / "home/modules/evaluate_modules/metrics"
@@ -141,7 +141,7 @@ def test_a_missing_library_is_reported(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tasks_of_lm_eval_name_only_scripts_of_the_librarys_authors():
     """Those that run without consent: entries with ``hf_evaluate``, and ``wer``."""
     spec = find_spec("lm_eval")

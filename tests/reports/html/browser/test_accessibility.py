@@ -19,7 +19,7 @@ RUN = """async () => {
 }"""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 375)]
 )

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 NAMES = ("firefox-esr", "firefox")
 PATIENCE_S = 60
 ERRORS = """
