@@ -117,6 +117,7 @@ def run(folder: pytest.Pytester, line: str) -> None:
     subprocess.run(line, shell=True, check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if lines(page)], ids=lambda page: page.stem
 )

@@ -582,6 +582,7 @@ def gated(tutorial: pytest.Pytester) -> None:
         file.write(gates)
 
 
+@pytest.mark.slow
 def test_suite_of_the_tutorial_runs_dry(tutorial):
     result = tutorial.runpytest("--model=scripted:first", "evals")
     assert result.ret == 0
@@ -608,6 +609,7 @@ def test_screens_of_the_tutorial_are_output_of_the_bundled_model(
     assert [line for line in expected if line != "…" and line not in shown] == []
 
 
+@pytest.mark.slow
 def test_python_gates_of_the_gates_page_hold(tutorial):
     (code,) = blocks(section("python_api", "Gates in Python"), "python")
     # the scripted model has one of eight correct, where the bundled one has five
@@ -618,6 +620,7 @@ def test_python_gates_of_the_gates_page_hold(tutorial):
     assert result.ret == 0
 
 
+@pytest.mark.slow
 def test_screen_of_the_gates_page_is_the_message_of_that_gate(tutorial):
     path = tutorial.path / "evals" / "capitals.yaml"
     path.write_text(path.read_text() + "gates:\n  - acc => 0.75\n")
@@ -628,6 +631,7 @@ def test_screen_of_the_gates_page_is_the_message_of_that_gate(tutorial):
     result.stdout.fnmatch_lines([line.replace("[", "[[]") for line in lines])
 
 
+@pytest.mark.slow
 def test_code_of_the_results_page_reads_a_run(tutorial, monkeypatch):
     tutorial.runpytest("--model=scripted:first", "evals", "--evals-json=results.json")
     monkeypatch.chdir(tutorial.path)

@@ -162,6 +162,7 @@ def test_a_change_decided_without_documents_has_the_same_verdict_with_them(
         assert outcomes == {found}
 
 
+@pytest.mark.nightly
 @settings(max_examples=30, deadline=None)
 @given(documents(most_lost=4), st.sampled_from([0.02, 0.1, 0.5]),
        st.sampled_from([2, 3, 7]), st.data())  # fmt: skip
@@ -245,6 +246,7 @@ def test_a_group_decided_without_documents_has_the_same_verdict_with_them(
         assert of_group(tasks, keys, weighted=weighted).outcome is found
 
 
+@pytest.mark.nightly
 @settings(max_examples=20, deadline=None)
 @given(documents(sizes=(3, 8, 30)), documents(sizes=(3, 8, 30)),
        st.sampled_from([{}, {"cluster": "passage"}]),

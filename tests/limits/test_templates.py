@@ -266,6 +266,7 @@ def templates_of_lm_eval() -> list[str]:
     return [text for text in texts if isinstance(text, str) and "{" in text]
 
 
+@pytest.mark.nightly
 def test_templates_of_lm_eval_render_as_in_jinja() -> None:
     """With values of several types for the names that they use."""
     texts = templates_of_lm_eval()

@@ -250,6 +250,7 @@ from pytest_evals.models.registry import import_libraries, open_model, parse_spe
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["open_model", "import_libraries"])
 def test_torch_is_imported_after_its_allocator_is_configured(call, saved_model):
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")

@@ -272,6 +272,7 @@ def test_beam_search_gives_the_texts_of_transformers(name, folder):
     assert all(texts[0])
 
 
+@pytest.mark.slow
 def test_no_module_of_transformers_classes_is_imported(folder):
     code = (
         "import sys\n"

@@ -113,6 +113,7 @@ def run_of(
     return Run(recorded, task, records, result, tokenizer)
 
 
+@pytest.mark.slow
 def test_every_document_is_there_and_scored(run):
     assert run.recorded["versions"]["lm_eval"] == "0.4.13"
     assert len(run.records) == run.recorded["n_documents"]

@@ -96,6 +96,7 @@ def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
     assert results["counts"]["one"]["missing"] == N - n
 
 
+@pytest.mark.slow
 def test_waves_are_assigned_to_workers_and_decided_on_the_controller(big):
     gates(big, "one", "exact_match >= 0.97")
     # slow enough that the controller decides before workers have finished

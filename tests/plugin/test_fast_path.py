@@ -6,6 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 LISTENER = """
 import pytest
 

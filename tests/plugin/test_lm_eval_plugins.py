@@ -8,6 +8,9 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 MODULE = """
 from lm_eval.api.filter import Filter
 from lm_eval.api.registry import register_aggregation, register_filter, register_metric

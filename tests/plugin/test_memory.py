@@ -11,6 +11,9 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record, Score, slim
 from pytest_evals.core.request import Generate, Response
 
+pytestmark = pytest.mark.slow
+
+
 N = 2000
 TASK = """\
 task: many

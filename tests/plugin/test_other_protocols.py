@@ -4,6 +4,9 @@ a hook ``pytest_runtest_protocol`` that calls ``runtestprotocol`` and sets the o
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 AGAIN = """
 import pytest
 from _pytest.runner import runtestprotocol

@@ -7,6 +7,9 @@ from importlib.util import find_spec
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 TASK = """\
 task: NAME
 dataset_path: json

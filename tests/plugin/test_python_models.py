@@ -158,6 +158,7 @@ def test_the_application_of_the_page_answers(suite):
     again.stdout.fnmatch_lines(["responses: 10 reused from the store*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["respond", "block"])
 def test_ctrl_c_ends_a_session_whose_calls_do_not_return(suite, name):
     suite.pytester.makepyfile(stuck_app=STUCK)

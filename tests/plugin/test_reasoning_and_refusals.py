@@ -157,6 +157,7 @@ def test_the_task_determines_whether_a_refusal_is_an_answer(pytester, folder, wa
         assert json.loads(line)["finish"] == ["refused"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refusal", ["a1", ""])
 def test_a_stored_refusal_is_not_requested_again(pytester, folder, refusal):
     folder("")

@@ -21,6 +21,9 @@ import yaml
 
 from pytest_evals import OptionError, TaskOptions, evaluate
 
+pytestmark = pytest.mark.slow
+
+
 PLANTED = "PLANTED"
 OUT = (
     "-vv",

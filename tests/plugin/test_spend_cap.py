@@ -10,6 +10,9 @@ import pytest
 
 import pytest_evals
 
+pytestmark = pytest.mark.slow
+
+
 GATE = {"gates": ["exact_match >= 0.05"]}
 PYTHON = """
 def respond(prompt: str) -> str:

@@ -374,6 +374,7 @@ def test_clusters_are_labelled_as_a_whole(
     assert mixed == (outcome == "invalid")
 
 
+@pytest.mark.slow
 def test_labels_give_the_same_numbers_with_workers(pytester: pytest.Pytester) -> None:
     """Labelled answers are joined with ratings that other processes made."""
     pytester.makeini("[pytest]\n")

@@ -27,6 +27,13 @@ RATINGS = {
 MARKUP = "<img src=x onerror=\"document.title = 'taken'\">"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark these tests as slow: each opens a page in a browser."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
