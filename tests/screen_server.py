@@ -53,7 +53,7 @@ def serve(fault: str, command: list[str]) -> int:
             """Log nothing."""
 
     with ThreadingHTTPServer(ADDRESS, Faulty) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         code = subprocess.run(command, check=False).returncode
         server.shutdown()
     return code

@@ -125,7 +125,7 @@ def test_a_server_of_files_that_does_not_reply_is_offline(monkeypatch):
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Missing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/rows.jsonl"
         assert not hub.is_offline([url])
         server.shutdown()
@@ -206,7 +206,7 @@ def test_cells_of_csv_files_of_the_hub_are_the_text_that_was_written(tmp_path):
         return [json.loads(x) for x in done.stdout.splitlines()], done.stderr
 
     with ThreadingHTTPServer(("127.0.0.1", 0), _Hub) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         assert rows(True, False, HF_ENDPOINT=url)[0] == [written, typed]
         server.shutdown()

@@ -205,7 +205,7 @@ def _served(reply: Mapping[str, Any]) -> Iterator[str]:
             """Print nothing when a client closes its connection early."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"
     finally:

@@ -64,7 +64,9 @@ class _Server:
         self.port = self._server.server_port
 
     def __enter__(self) -> _Server:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:

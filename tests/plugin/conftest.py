@@ -204,7 +204,9 @@ def server(monkeypatch):
 
     monkeypatch.setenv("EVALS_TEST_KEY", "sk-test")
     with ThreadingHTTPServer(("127.0.0.1", 0), Writing) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=running.serve_forever, args=(0.02,), daemon=True
+        ).start()
         url = f"http://127.0.0.1:{running.server_port}/v1"
         yield f"openai:gpt,base_url={url},api_key_env=EVALS_TEST_KEY", prompts
         running.shutdown()

@@ -63,7 +63,7 @@ def text_server():
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Writing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"openai:gpt,base_url=http://127.0.0.1:{server.server_port}/v1", prompts
         server.shutdown()
 

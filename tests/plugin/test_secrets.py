@@ -76,7 +76,7 @@ class Echo(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()
