@@ -14,15 +14,19 @@ The README's command for the example suites tests the entry point.
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 import pytest_evals
+
+TESTS = Path(__file__).parent
 
 LIBRARIES = (
     "datasets",
@@ -52,6 +56,26 @@ def pytest_configure(config: pytest.Config) -> None:
                 raise
     gc.enable()
     gc.freeze()
+
+
+MOST_VARIANTS = {"messages": 2, "models": 1, "parity": 2, "plugin": 2}
+"""Folder → number of variants of one test among the quick tests. Here a variant is a
+whole run, or one more architecture of models."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark further variants as slow: together they take as long as all other tests."""
+    variants: Counter[str] = Counter()
+    for item in items:
+        folders = [one.name for one in item.path.parents if one.parent == TESTS]
+        folder = folders[0] if folders else ""
+        if folder not in MOST_VARIANTS or {"slow", "nightly"} & {*item.keywords}:
+            continue
+        name = item.nodeid.partition("[")[0]
+        variants[name] += 1
+        if variants[name] > MOST_VARIANTS[folder]:
+            item.add_marker(pytest.mark.slow)
 
 
 class ShortTraceback:
@@ -121,7 +145,10 @@ if find_spec("hypothesis"):
 
     # The duration of an example depends on the machine, not on the code.
     settings.register_profile(
-        "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        "patient",
+        deadline=None,
+        max_examples=30,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.register_profile(
         "nightly", settings.get_profile("patient"), max_examples=2_000

@@ -121,6 +121,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(PLAIN)
 def test_canonical_json_means_the_value_it_was_made_of(value):
     assert json.loads(canonical(value)) == value

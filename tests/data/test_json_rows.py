@@ -74,6 +74,7 @@ def test_values_without_end_of_nesting_are_refused(folder: Path, line: str) -> N
     )
 
 
+@pytest.mark.slow
 def test_no_row_reaches_pyarrow_however_large_the_file_is(folder: Path) -> None:
     """Files of more than a few megabytes are read by the library alone. Runs in a
     separate process, since the fault is a signal."""

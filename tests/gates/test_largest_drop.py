@@ -91,6 +91,7 @@ def test_a_missing_score_could_contradict_the_assumption():
     assert judge_gate(gate, [None, *old[1:]], baseline=old).outcome == "invalid"
 
 
+@pytest.mark.slow
 def test_it_keeps_the_error_rate_if_the_assumption_holds():
     """3% of documents lose 0.5, all that is assumed possible: the margin exactly."""
     rng, passed = np.random.default_rng(0), 0

@@ -41,6 +41,7 @@ def test_an_unknown_number_of_documents_is_reported():
     assert found.low > judge_gate(GATE, scores(979, 1319)).low
 
 
+@pytest.mark.slow
 def test_a_perplexity_is_bounded_from_above():
     generator = np.random.default_rng(0)
     gate = {"reference": 10, "reference_n": 500, "max_rise": "5%"}

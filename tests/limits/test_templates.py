@@ -294,6 +294,7 @@ def test_templates_of_lm_eval_render_as_in_jinja() -> None:
     assert rendered > 300
 
 
+@pytest.mark.slow
 def test_limits_are_those_of_one_rendering() -> None:
     """Documents do not share budgets."""
     template = compile_template("{% for i in range(99999) %}{{ i }}{% endfor %}")

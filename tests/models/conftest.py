@@ -25,29 +25,6 @@ CHAT = (
 )
 
 
-OF_ALL_FAMILIES = (
-    "test_decode.py",
-    "test_encoder.py",
-    "test_generation.py",
-    "test_scheduler.py",
-    "test_strategies.py",
-)
-"""Modules that compare the same numbers for many architectures or tokenizers."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all but the first variant of such a comparison as slow: together they take
-    as long as all other tests of models."""
-    seen: set[str] = set()
-    for item in items:
-        if item.path.parent == Path(__file__).parent and hasattr(item, "callspec"):
-            name = item.nodeid.partition("[")[0]
-            if name in seen and item.path.name in OF_ALL_FAMILIES:
-                item.add_marker(pytest.mark.slow)
-            seen.add(name)
-
-
 def make_tokenizer(*, bos: bool, chat: str = "") -> object:
     """A byte-level BPE tokenizer; with ``bos`` it puts <s> before each text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors

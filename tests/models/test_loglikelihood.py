@@ -54,6 +54,7 @@ def test_a_soft_cap_after_the_head_is_noticed_and_hidden_states_are_picked_elsew
         assert opened(kind)._scorer._choice.path.forward.picks_hidden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @settings(
     max_examples=25,

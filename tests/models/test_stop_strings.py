@@ -73,6 +73,7 @@ def tokenizer(request, saved_model):
     return request.param(saved_model)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150,
     deadline=None,

@@ -69,6 +69,7 @@ def test_the_tree_has_each_token_once(spans):
     assert sorted(i for owners in trie.spans for i in owners) == list(range(len(spans)))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(spans=line_sets(), other=st.lists(st.integers(0, 2), max_size=25))
 def test_each_sequence_has_its_common_prefix_with_another(spans, other):

@@ -91,6 +91,7 @@ def test_all_gates_of_the_suite_pass_with_the_bundled_model(
     assert [v for v in verdicts if v.outcome is not Outcome.PASSED] == []
 
 
+@pytest.mark.slow
 def test_every_task_has_a_gate_that_a_broken_engine_fails(
     example_suites,
 ):

@@ -51,6 +51,7 @@ def run(request, model) -> Run:
     return Run(recorded["found"], results_json(result))
 
 
+@pytest.mark.slow
 def test_the_same_tasks_and_groups_are_run(run):
     assert sorted(run.ours["results"]) == sorted(run.theirs["results"])
     assert run.ours["group_subtasks"] == run.theirs["group_subtasks"]

@@ -24,7 +24,7 @@ RECORDINGS = "py_ or (as_classes and not bos)"
 def test_all_recordings_are_met(without_lm_eval):
     command = [sys.executable, "-c", without_lm_eval + RUN, "-p", "no:cacheprovider"]
     # libraries that only other tests need are not imported
-    command += ["--confcutdir=tests/parity", "-k", RECORDINGS]
+    command += ["--confcutdir=tests/parity", "-m", "", "-k", RECORDINGS]
     done = subprocess.run(
         [*command, *FILES],
         cwd=ROOT,

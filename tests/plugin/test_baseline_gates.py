@@ -128,6 +128,7 @@ def test_every_filter_of_a_baseline_is_kept(suite):
     assert newest(suite)["gates"][0]["outcome"] == "passed"
 
 
+@pytest.mark.slow
 def test_documents_of_a_passage_form_a_cluster(suite):
     """The cluster comes from the rows, even if workers have them."""
     gate = {"metric": "exact_match", "min": 0.2, "cluster": "passage"}

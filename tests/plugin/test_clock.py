@@ -19,6 +19,7 @@ time.time = lambda: real() - 3600 * next(hours)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_no_duration_is_negative_when_the_clock_is_set_back(suite, workers):
     suite.task("quiz", gates=["exact_match >= 0.5"])

@@ -254,6 +254,7 @@ def test_an_invalid_baseline_name_is_refused(suite):
     )
 
 
+@pytest.mark.slow
 def test_workers_compare_with_the_baseline(saved):
     saved.knows(wrong=[1, 7])
     result = saved.run("evals", "--evals-compare=main", "-n2")

@@ -126,6 +126,7 @@ def test_curtailment_stops_a_task_whose_verdict_cannot_change(big):
     )
 
 
+@pytest.mark.slow
 def test_tasks_that_cannot_stop_early_are_complete_and_report_the_reason(big):
     gates(big, "one", "exact_match >= 0.7")
     big.group("both", task=["one", "two"], gates=["exact_match >= 0.5"])
@@ -149,6 +150,7 @@ def test_tasks_that_cannot_stop_early_are_complete_and_report_the_reason(big):
     )
 
 
+@pytest.mark.slow
 def test_tasks_without_expected_savings_do_not_stop_early(big):
     gates(big, "one", "exact_match >= 0.7")
     big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
@@ -167,6 +169,7 @@ def test_tasks_without_expected_savings_do_not_stop_early(big):
     assert with_scores < len(numbers_sent(big)) <= N
 
 
+@pytest.mark.slow
 def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
     big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
     drop = {"baseline": "main", "max_drop": 0.1, "over": "run"}

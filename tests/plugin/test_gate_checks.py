@@ -269,6 +269,7 @@ def test_a_metric_that_a_hook_may_add_is_accepted(suite, hook, workers):
     assert (result.ret, result.parseoutcomes()["passed"]) == (0, 11)
 
 
+@pytest.mark.slow
 def test_a_controller_detects_a_score_hook_in_a_subfolder(suite):
     """It loads no conftest.py there, and collects no tests itself."""
     sub = suite.evals / "sub"

@@ -68,6 +68,7 @@ def test_a_library_that_is_not_installed_is_refused(suite, workers):
     check_refused(suite, result, message)
 
 
+@pytest.mark.slow
 @WORKERS
 def test_an_unknown_hub_name_is_refused(suite, workers, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -101,6 +101,7 @@ def evil(suite):
     return suite
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_no_output_of_a_run_contains_control_characters(evil, workers, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

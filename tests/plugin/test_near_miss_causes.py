@@ -147,6 +147,7 @@ def test_the_proposed_change_makes_the_documents_correct(
     assert found == []
 
 
+@pytest.mark.slow
 def test_the_cause_is_in_the_results_and_with_several_workers(pytester, suite):
     suite([(" 7", "7"), (" 8", "8"), (" 9", "9")])
     _, found = run(pytester, "-n2", "--evals-json=r.json")

@@ -145,6 +145,7 @@ def test_an_unknown_status_is_refused(suite):
     )
 
 
+@pytest.mark.slow
 def test_all_workers_select_the_same_documents(mixed):
     result = mixed.run("evals", "--evals-only=wrong", "-n2")
     assert result.parseoutcomes() == {"wrong": 2}

@@ -53,6 +53,7 @@ def test_a_baseline_that_cannot_be_saved_is_refused(places):
     assert places.run("evals").ret == 0
 
 
+@pytest.mark.slow
 def test_an_unwritable_path_is_refused_before_workers_start(places):
     result = places.run("evals", "--evals-dir=link", "-n2", model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

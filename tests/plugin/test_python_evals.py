@@ -204,6 +204,7 @@ def one(words):
     done.stdout.no_fnmatch_line("*call_fixture_func*")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fixture", "outcomes", "line"),
     [

@@ -574,6 +574,7 @@ def test_bootstrap_iters_is_applied_and_recorded(suite, n, has_stderr):
     assert is_noted == has_stderr
 
 
+@pytest.mark.slow
 def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks(suite):
     suite.pytester.makeconftest("""
         import atexit

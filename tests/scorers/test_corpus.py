@@ -51,6 +51,7 @@ def check(name, values):
         assert score == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORPUS_METRICS)
 @given(values=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
 @settings(max_examples=25, deadline=None)

@@ -26,6 +26,7 @@ def by_python(seed, n, size, n_kinds):
     return [[one[i] for i in range(n_kinds)] for one in drawn]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @given(
     seed=st.integers(0, 2**32 - 1),

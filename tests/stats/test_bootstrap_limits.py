@@ -79,6 +79,7 @@ def test_any_statistic_can_be_resampled():
     assert found.stderr == pytest.approx(known.standard_error, rel=0.1)
 
 
+@pytest.mark.slow
 def test_many_documents_are_resampled_like_few():
     """Their positions are drawn in several parts."""
     values = np.random.default_rng(3).gamma(1.5, size=70_001)

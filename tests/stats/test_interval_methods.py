@@ -77,6 +77,7 @@ def test_equal_values_have_limits_by_their_number():
     assert found == pytest.approx((-reach, reach), abs=1e-7)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=60),
     st.integers(2, 6),

@@ -8,6 +8,7 @@ from statsmodels.stats.multitest import multipletests
 from pytest_evals.stats.multiplicity import holm
 
 
+@pytest.mark.slow
 @settings(max_examples=8)  # statsmodels takes half a second
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_adjusted_values_are_statsmodels(p_values):

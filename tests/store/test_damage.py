@@ -57,6 +57,7 @@ def changed(found):
     return [i for i, key in enumerate(KEYS) if key in found and found[key] != RIGHT[i]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_flipped_bit_raises_or_changes_an_answer(tmp_path, whole, seed):
     draw = random.Random(seed)

@@ -335,6 +335,7 @@ def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
     assert found is weighted_f1_score
 
 
+@pytest.mark.slow
 def test_a_filter_of_one_name_may_be_registered_by_two_modules(tmp_path):
     from pytest_evals.dialects.lm_eval.modules import (
         load_module,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_detokenized_text_is_lm_evals(text):
     assert UTILS["general_detokenize"](text) == general_detokenize(text)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2))
 def test_weighted_f1_is_lm_evals(pairs):

@@ -216,6 +216,7 @@ def test_the_model_of_an_eval_answers_choices(
     assert pytester.runpytest().parseoutcomes() == {"passed": 2}
 
 
+@pytest.mark.slow
 def test_workers_and_one_process_have_equal_numbers(
     model: str, pytester: pytest.Pytester
 ) -> None:

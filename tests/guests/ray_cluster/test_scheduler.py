@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from heapq import heappop, heappush
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +153,7 @@ def test_responses_from_before_a_replica_died_are_not_requested_again():
     assert list(again.positions) == [i for i in range(20) if i not in (0, 1, 5)]
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(1, 300),
     passage=st.sampled_from([0, 10_000, 60_000]),

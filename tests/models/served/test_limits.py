@@ -201,6 +201,7 @@ def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_the_reply_limit_allows_a_long_requested_answer(served, model_of, ask):
     """20 alternatives for each of 7,500 tokens."""
     entry = {"token": " a token", "logprob": -12.345678901234567, "bytes": [32] * 8}

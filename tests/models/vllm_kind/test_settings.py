@@ -214,6 +214,7 @@ def test_workers_cannot_open_an_engine_each(pytester, option, example_suites):
     )
 
 
+@pytest.mark.slow
 def test_an_automatic_number_of_workers_is_one(pytester, monkeypatch, example_suites):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     pytester.makepyfile(

@@ -311,6 +311,7 @@ class TestProcessing:
         )
 
 
+@pytest.mark.slow
 def test_reading_rows_does_not_import_torch(folder):
     write(folder / "x.jsonl", [{"q": "what"}])
     code = (

@@ -201,6 +201,7 @@ def test_calls_beyond_a_spend_cap_are_not_sent(served, model_of):
     assert found[-1].error == "spend cap of http-model reached: max_requests=4"
 
 
+@pytest.mark.slow
 def test_the_cost_of_calls_is_counted_and_capped(served, model_of):
     Ledger.begin_run()
     # 2 and 1 tokens a call: 0.0025. The highest cost of a call is that of its bytes.
