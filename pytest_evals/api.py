@@ -126,14 +126,14 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     is_one = isinstance(tasks, str | Path | Task | Group | Eval)
     sources: Any = [tasks] if is_one else tasks
     if is_rows(sources):
-        own = EvalSettings(
+        settings = EvalSettings(
             score=as_tuple(score), gates=as_tuple(gates), refusals=refusals
         )
         texts = {"prompt": prompt, "target": target, "choices": choices}
-        sources, gates = [rows_eval(sources, own, **texts)], ()
+        sources, gates = [rows_eval(sources, settings, **texts)], ()
     elif prompt or score or not (target is choices is None) or refusals != REFUSALS[0]:
-        what = "prompt, target, choices, score and refusals are for rows, not for tasks"
-        raise OptionError(what)
+        text = "prompt, target, choices, score and refusals are for rows, not for tasks"
+        raise OptionError(text)
     tested = model if isinstance(model, str) else model_of(model, "model")
     judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")
     spec = tested if isinstance(tested, str) else ""

@@ -44,12 +44,12 @@ class StoppableItems:
             if job is not None:
                 places.setdefault(job.task.name, []).append(place)
         for task in self._early.candidates():
-            own = places.get(task.name, [])
-            if len(own) != len(task.order):
+            slots = places.get(task.name, [])
+            if len(slots) != len(task.order):
                 continue  # its gates are skipped, since documents were deselected
-            found = [(job, items[n]) for n in own if (job := _job(items[n]))]
+            found = [(job, items[n]) for n in slots if (job := _job(items[n]))]
             found.sort(key=lambda one: task.ranks[one[0].index])
-            for rank, (place, (job, item)) in enumerate(zip(own, found, strict=True)):
+            for rank, (place, (job, item)) in enumerate(zip(slots, found, strict=True)):
                 items[place] = item
                 self._waves[job] = (job.task.name, rank // task.size)
 
@@ -74,10 +74,10 @@ class StoppableItems:
         watched = []
         for task in self._early.candidates():
             run = self._run.suite.tasks[task.name]
-            own = [places.get(f"{run.nodeid}[{run.ids[i]}]", -1) for i in task.order]
-            if -1 in own:
+            order = [places.get(f"{run.nodeid}[{run.ids[i]}]", -1) for i in task.order]
+            if -1 in order:
                 continue
-            if own != sorted(own):
+            if order != sorted(order):
                 why = "another plugin has changed the order of its documents"
                 self._early.note(task.name, why)
                 continue

@@ -109,9 +109,9 @@ class TaskFile(pytest.File):
     def _node_ids(self, task: str, ids: Iterable[str]) -> Iterator[Any]:
         """Yield the node ids of documents; those of pytest 9.2 share all parts but the
         document's id."""
-        own: Any = getattr(self, "id", None)
-        if hasattr(own, "with_params"):
-            yield from map(type(own).parse(task).with_params, ids)
+        parsed: Any = getattr(self, "id", None)
+        if hasattr(parsed, "with_params"):
+            yield from map(type(parsed).parse(task).with_params, ids)
         else:
             yield from (f"{task}[{id_}]" for id_ in ids)
 

@@ -54,9 +54,9 @@ def collect_eval(
     """
     start(module.config)
     if not isinstance(module, pytest.Module):
-        what = f"the eval {found.name!r} is in a class"
+        text = f"the eval {found.name!r} is in a class"
         fix = "define evals at the top of a module"
-        raise module.CollectError(str(Problem(what, found.place, fix)))
+        raise module.CollectError(str(Problem(text, found.place, fix)))
     if _is_collected_elsewhere(found, module):
         return []
     try:
@@ -136,9 +136,9 @@ def _is_collected_elsewhere(found: Eval, module: pytest.Collector) -> bool:
     ):
         return True
     if not has_evals(module.path):
-        what = f"the eval {found.name!r} is imported by {module.path.name}"
+        text = f"the eval {found.name!r} is imported by {module.path.name}"
         fix = f"rename {path.name} to test_{path.name}, so that pytest collects it"
-        raise pytest.Collector.CollectError(str(Problem(what, found.place, fix)))
+        raise pytest.Collector.CollectError(str(Problem(text, found.place, fix)))
     return False
 
 
@@ -246,9 +246,9 @@ class EvalNode(TaskFile):
     def _check_marks(self) -> None:
         for mark in self.own_markers:
             if mark.name == "usefixtures":
-                what = f"{self.eval.name}: the marker {mark.name!r} is not supported"
+                text = f"{self.eval.name}: the marker {mark.name!r} is not supported"
                 fix = "request fixtures as arguments"
-                raise TaskFileError([Problem(what, self.eval.place, fix)])
+                raise TaskFileError([Problem(text, self.eval.place, fix)])
 
     def _check_scorer_fixtures(self, parts: EvalParts) -> None:
         for name, scorers in self._requested.items():

@@ -51,9 +51,9 @@ class RerunScores:
         self.n_sampled += report["n_sampled"]
         self.n_same += report["n_same"]
         self.runs += [{} for _ in report["runs"][len(self.runs) :]]
-        for own, run in zip(self.runs, report["runs"], strict=True):
+        for scores, run in zip(self.runs, report["runs"], strict=True):
             for task, key, values in run:
-                mine = own.setdefault((task, key), {})
+                mine = scores.setdefault((task, key), {})
                 mine |= {int(at): value for at, value in values.items()}
 
 

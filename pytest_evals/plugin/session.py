@@ -280,13 +280,13 @@ class Deduplication:
     def __init__(self, config: pytest.Config) -> None:
         base = config.invocation_params.dir
         parts = (str(arg).partition("::") for arg in config.args)
-        self._named = {base / path for path, colons, _ in parts if colons}
+        self._named_files = {base / path for path, colons, _ in parts if colons}
         self._collectors: dict[str, pytest.Collector] = {}
 
     def take(self, run: TaskRun | GroupRun, collector: pytest.Collector) -> bool:
         """Return whether the collector collects the documents of a task, or the gates
         of a group."""
-        if run.path in self._named or self._named & {collector.path}:
+        if run.path in self._named_files or self._named_files & {collector.path}:
             return True
         return self._collectors.setdefault(run.nodeid, collector) is collector
 

@@ -98,8 +98,8 @@ class _Members:
         return None
 
     def _cut(self, where: str) -> str:
-        what = f"contains itself, or is nested more than {DEEPEST} levels deep"
-        self._note(f"{where}: {what}; written as '…'")
+        text = f"contains itself, or is nested more than {DEEPEST} levels deep"
+        self._note(f"{where}: {text}; written as '…'")
         return "…"
 
     def _note(self, text: str) -> None:

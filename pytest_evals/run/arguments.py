@@ -55,10 +55,10 @@ def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    what = f"unknown argument {name!r}"
+    text = f"unknown argument {name!r}"
     if name in TaskOptions.__slots__:
-        return f"{what}\n  fix: options=TaskOptions({name}=…)"
-    return what + suggestion(name, known)
+        return f"{text}\n  fix: options=TaskOptions({name}=…)"
+    return text + suggestion(name, known)
 
 
 def _check(arguments: Mapping[str, object]) -> None:

@@ -141,8 +141,8 @@ def _targets(text: str) -> tuple[str, ...]:
 
 def _finishes(row: Row) -> list[str]:
     exchanges = row.get("exchanges") or ()
-    own = (one.get("finish", "") for one in exchanges if not one.get("model"))
-    return [*(row.get("finish") or ()), *own]
+    finishes = (one.get("finish", "") for one in exchanges if not one.get("model"))
+    return [*(row.get("finish") or ()), *finishes]
 
 
 def _has_plain_prompt(row: Row) -> bool:

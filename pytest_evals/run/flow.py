@@ -137,8 +137,10 @@ class Flow:
 
     def _check_repeats(self, record: Record, task: Task, model: Model) -> None:
         """Warn if the answers to a document are one."""
-        own = record.own_responses
-        if len(own) < task.repeats or len({*map(id, own)}) * task.repeats > len(own):
+        responses = record.own_responses
+        if len(responses) < task.repeats or len(
+            {*map(id, responses)}
+        ) * task.repeats > len(responses):
             return
         why = f"{model.name or 'the model'} is deterministic at temperature 0"
         if record.requests and isinstance(record.requests[0], Loglikelihood):

@@ -280,14 +280,14 @@ class Inference:
     @property
     def notes(self) -> list[str]:
         """The notes of all models, and about responses that are lost."""
-        own = [note for model in self._models for note in model.notes]
+        notes = [note for model in self._models for note in model.notes]
         if self._n_lost:
             requests = "1 request" if self._n_lost == 1 else f"{self._n_lost} requests"
-            own.append(
+            notes.append(
                 f"{requests} in flight had no response when the run ended; the "
                 "provider may charge for them"
             )
-        return list(dict.fromkeys([*own, *self._remote.notes]))
+        return list(dict.fromkeys([*notes, *self._remote.notes]))
 
     @property
     def n_documents(self) -> int:

@@ -77,9 +77,9 @@ class ReferenceModel:
 
     def fault(self, error: BaseException) -> str:
         """An error of this model, with the file and line of the gate that names it."""
-        what = str(error) if isinstance(error, EvalsError) else f"{error!r}"
+        text = str(error) if isinstance(error, EvalsError) else f"{error!r}"
         gate = self.gate
-        return f"{gate.source}: the reference model of gate {gate.id!r}: {what}"
+        return f"{gate.source}: the reference model of gate {gate.id!r}: {text}"
 
 
 def named_by(

@@ -163,8 +163,8 @@ def _round(
     models: dict[int, Model] = {}
     batches: dict[int, Places] = {}
     readers: dict[int, dict[Request, Read]] = {}
-    for i, own in asks.items():
-        for j, one in enumerate(own):
+    for i, requests in asks.items():
+        for j, one in enumerate(requests):
             target = auxiliary_models(tasks[i], one.model) if one.model else model
             models[id(target)] = target
             places = batches.setdefault(id(target), {})
@@ -172,7 +172,7 @@ def _round(
             places.setdefault(sent, []).append((i, j))
             if isinstance(one, ReadAsk):
                 readers.setdefault(id(target), {})[sent] = one.read
-    responses = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
+    responses = {i: [NO_RESPONSE] * len(requests) for i, requests in asks.items()}
     for key, places in batches.items():
         tally(len(places))
         where, target = list(places.values()), models[key]

@@ -358,13 +358,13 @@ class Suite:
 def _check_names(task: Task, ids: Sequence[str]) -> None:
     """Reject names and ids that a node id cannot contain."""
     if not all(map(is_node_name, task.name.split("::"))):
-        what = f"a task cannot be called {task.name!r}"
+        text = f"a task cannot be called {task.name!r}"
         fix = "give it a name without '::', '[', ']' and control characters"
-        raise TaskFileError([Problem(what, task.source, fix)])
+        raise TaskFileError([Problem(text, task.source, fix)])
     if (bad := unfit_id(ids)) is not None:
-        what = f"{task.name}: a document cannot have the id {bad!r}"
+        text = f"{task.name}: a document cannot have the id {bad!r}"
         fix = f"call it {document_id(bad) or '0'!r}"
-        raise TaskFileError([Problem(what, task.source, fix)])
+        raise TaskFileError([Problem(text, task.source, fix)])
 
 
 def _twice(one: Task | Group, other: TaskRun | GroupRun) -> Problem:

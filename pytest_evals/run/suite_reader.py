@@ -125,7 +125,7 @@ def _add(suite: Suite, one: Task | Group, here: Path) -> None:
         if existing.task.config == one.config:
             return
         if existing.place == one.source:
-            what = f"there is another task called {one.name!r}, at {existing.place}"
-            raise TaskFileError([Problem(what, one.source, "run one of them")])
+            text = f"there is another task called {one.name!r}, at {existing.place}"
+            raise TaskFileError([Problem(text, one.source, "run one of them")])
     path = one.source.path
     suite.add([one], path, file_id(path, here))

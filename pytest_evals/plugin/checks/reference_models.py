@@ -86,8 +86,10 @@ def _check_hooks(config: pytest.Config, path: Path) -> None:
     files = (getattr(p, "__file__", None) for p in config.pluginmanager.get_plugins())
     loaded = {Path(file) for file in files if file and file.endswith("conftest.py")}
     folders = path.absolute().parents
-    own = {f / "conftest.py" for f in folders if f.is_relative_to(config.rootpath)}
-    for conftest in sorted(own ^ loaded):
+    conftests = {
+        f / "conftest.py" for f in folders if f.is_relative_to(config.rootpath)
+    }
+    for conftest in sorted(conftests ^ loaded):
         if conftest.is_file() and _HOOKS in conftest.read_bytes():
             raise pytest.UsageError(
                 f"with -n, hooks in {conftest} do not apply to it\n"

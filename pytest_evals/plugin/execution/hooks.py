@@ -126,13 +126,13 @@ class SessionHooks:
             if stopping is not None:
                 stopping.start(ids)
         else:
-            own = assignment.todo
-            if own is None:
+            positions = assignment.todo
+            if positions is None:
                 ids = [item.nodeid for item in items]
                 waves = stopping.waves() if stopping is not None else {}
                 shards = shard_items(ids, self._session.suite, assignment.n, waves)
-                own = shards.shards[assignment.slot]
-            items = create_own(items, own)
+                positions = shards.shards[assignment.slot]
+            items = create_own(items, positions)
         documents = [item for item in items if isinstance(item, DocItem)]
         self._session.models.plan(
             documents,

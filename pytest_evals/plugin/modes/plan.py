@@ -140,15 +140,15 @@ class PlanMode:
         if not is_tested:  # other models got theirs from the tested model's plan
             by_model = {"": by_model.get("", [])}
         n_unsent = []
-        for model, own in by_model.items():
+        for model, sent in by_model.items():
             source = self._source(items[0], model) if is_tested else spec
-            own = by_model[model] = self._as_sent(source, own)
-            unsent = self._unstored(source, own) if source else None
+            sent = by_model[model] = self._as_sent(source, sent)
+            unsent = self._unstored(source, sent) if source else None
             n_unsent.append(None if unsent is None else len(unsent))
             if source and is_tested:
                 waiting = self._unsent.setdefault(source, {})
-                waiting |= dict.fromkeys(own if unsent is None else unsent)
-        requests = [one for own in by_model.values() for one in own]
+                waiting |= dict.fromkeys(sent if unsent is None else unsent)
+        requests = [one for sent in by_model.values() for one in sent]
         n_stored = None
         if None not in n_unsent:
             n_stored = len(requests) - sum(filter(None, n_unsent))
@@ -185,7 +185,7 @@ class PlanMode:
             n_faults += bool(record.error)
             for ask in asks:
                 by_model.setdefault(ask.model, {})[ask.request] = None
-        return {name: list(own) for name, own in by_model.items()}, n_faults
+        return {name: list(requests) for name, requests in by_model.items()}, n_faults
 
     def _source(self, item: DocItem, model: str) -> ModelSource | None:
         """Return the source of a model of a document's task; ``None`` if a fixture
@@ -309,12 +309,12 @@ def _as_before(
         return None, None, None
     n_then = counts["selected"] - counts["missing"]
     everything = sum(one["prompt_tokens"] + one["tokens"] for one in pace[0].values())
-    own = counts["prompt_tokens"] + counts["tokens"]
-    if n_then <= 0 or not own:
+    requests = counts["prompt_tokens"] + counts["tokens"]
+    if n_then <= 0 or not requests:
         return None, None, None
     tokens = round(counts["prompt_tokens"] * n / n_then)
     n_generated = counts["tokens"] * n / n_then
-    return tokens, n_generated, pace[1] * own / everything * n / n_then
+    return tokens, n_generated, pace[1] * requests / everything * n / n_then
 
 
 def _size(request: Request) -> int:

@@ -320,8 +320,8 @@ def problems_of(
         for fault in faults:
             found.setdefault(fault, []).append(id_)
     return [
-        Problem(f"document {ids[0]} {what}{_counted(what, ids)}: {why}", task.source)
-        for (what, why), ids in found.items()
+        Problem(f"document {ids[0]} {text}{_counted(text, ids)}: {why}", task.source)
+        for (text, why), ids in found.items()
     ]
 
 

@@ -39,8 +39,8 @@ class Faults:
             manager.register(Faults(config), name)
         faults = manager.getplugin(name)
         assert isinstance(faults, Faults)
-        for what, path, line, fix in sent:
-            faults._problems[Problem(what, Place(Path(path), line), fix)] = None
+        for text, path, line, fix in sent:
+            faults._problems[Problem(text, Place(Path(path), line), fix)] = None
 
     @pytest.hookimpl
     def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:

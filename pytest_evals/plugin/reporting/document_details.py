@@ -24,7 +24,7 @@ class Details:
         """Find out which documents are named, as ``file.yaml::task[id]``."""
         here = config.invocation_params.dir
         given = [argument.partition("::") for argument in config.args]
-        self._named = {
+        self._named_documents = {
             (os.path.normpath(here / file), name)
             for file, _, name in given
             if name.endswith("]")
@@ -36,7 +36,9 @@ class Details:
     def registered(cls, config: pytest.Config) -> Details | None:
         """Register one and return it if documents are shown; else return ``None``."""
         details = cls(config)
-        if config.get_verbosity() > 0 and (details._named or details._wants_wrong):
+        if config.get_verbosity() > 0 and (
+            details._named_documents or details._wants_wrong
+        ):
             config.pluginmanager.register(details, "evals-details")
             return details
         return None
@@ -45,7 +47,7 @@ class Details:
         """What is shown of a document; nothing of most."""
         is_wrong = item.word in _WRONG
         name = item.nodeid.partition("::")[2]
-        is_named = (str(item.path), name) in self._named
+        is_named = (str(item.path), name) in self._named_documents
         if not is_named and not (self._wants_wrong and is_wrong):
             return []
         from pytest_evals.reports.details.document import document_lines

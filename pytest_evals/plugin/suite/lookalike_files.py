@@ -103,9 +103,9 @@ def unused_gates_files(config: pytest.Config, gates: SuiteGates) -> Iterator[Pro
         if path in read or any(one.is_relative_to(path.parent) for one in places):
             continue
         if (lost := _lookalike(path)) is not None:
-            what = "no task is in this folder or below, so the gates of this file are "
+            text = "no task is in this folder or below, so the gates of this file are "
             fix = "move it next to the tasks, or into a folder above them"
-            yield Problem(what + "not evaluated", lost.problem.where, fix)
+            yield Problem(text + "not evaluated", lost.problem.where, fix)
 
 
 def _lookalike(path: Path) -> Lookalike | None:

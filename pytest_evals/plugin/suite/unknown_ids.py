@@ -37,5 +37,5 @@ def _explained(session: pytest.Session, text: str) -> str:
         return f"{Place(path)}: unknown test {inside!r}{hint}\n  fix: {list_all}"
     if path.suffix not in YAML_SUFFIXES:
         return text
-    what = "is empty" if not path.read_bytes().strip() else "is not an eval file"
-    return f"{Place(path)} {what}\n  fix: write {_KEYS}"
+    message = "is empty" if not path.read_bytes().strip() else "is not an eval file"
+    return f"{Place(path)} {message}\n  fix: write {_KEYS}"

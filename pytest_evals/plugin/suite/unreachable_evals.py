@@ -21,11 +21,11 @@ def replaced_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
         if one.eval() is not None:
             continue
         current = names.get(one.function)
-        what = f"no name of the module refers to the eval {one.name!r}"
+        text = f"no name of the module refers to the eval {one.name!r}"
         if isinstance(current, Eval):
-            what = f"the eval {one.name!r} is replaced by the one at {current.place}"
+            text = f"the eval {one.name!r} is replaced by the one at {current.place}"
         fix = "give each eval of a module a function with another name"
-        yield Problem(f"{what}, so that it is not collected", one.place, fix)
+        yield Problem(f"{text}, so that it is not collected", one.place, fix)
 
 
 def unnamed_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
@@ -38,9 +38,9 @@ def unnamed_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
     made: list[DefinedEval] = names.get(DEFINED, [])
     for one in made:
         if (existing := one.eval()) is not None and id(existing) not in known:
-            what = f"the eval {one.name!r} is not a name of its module, so that pytest "
+            text = f"the eval {one.name!r} is not a name of its module, so that pytest "
             fix = "assign it to a name at the top of the module"
-            yield Problem(what + "does not collect it", one.place, fix)
+            yield Problem(text + "does not collect it", one.place, fix)
 
 
 def nested_evals(path: Path, names: Mapping[str, Any]) -> Iterator[Problem]:
@@ -54,10 +54,10 @@ def nested_evals(path: Path, names: Mapping[str, Any]) -> Iterator[Problem]:
                 _is_eval(one, names) for one in inner.decorator_list
             ):
                 continue
-            what = f"the eval {inner.name!r} is defined in the function "
-            what += f"{outer.name!r} at {Place(path, outer.lineno)}, so that pytest "
+            text = f"the eval {inner.name!r} is defined in the function "
+            text += f"{outer.name!r} at {Place(path, outer.lineno)}, so that pytest "
             fix = "define it at the top of the module"
-            yield Problem(what + "does not collect it", Place(path, inner.lineno), fix)
+            yield Problem(text + "does not collect it", Place(path, inner.lineno), fix)
 
 
 def _functions(part: ast.AST) -> Iterator[_Function]:

@@ -72,9 +72,9 @@ def shard_items(
     costs = [FIXED] * len(ids)
     known_costs = {start: _costs(tasks[start]) for start in counts}
     for (start, _), positions in groups.items():
-        own = known_costs.get(start, {})
+        cost_of = known_costs.get(start, {})
         for position in positions:
-            costs[position] = own.get(ids[position], FIXED)
+            costs[position] = cost_of.get(ids[position], FIXED)
     n_documents = sum(counts.values()) + len(counts)
     return Shards(_cut(groups, costs, n), judged, late, n_documents)
 

@@ -30,9 +30,9 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
         indent: Start of each line.
         key: Metric whose answer and reason are shown, instead of the first ones.
     """
-    own = [score for score in record.scores if score.key == key]
-    if own:
-        record = replace(record, scores=tuple(own))
+    scores = [score for score in record.scores if score.key == key]
+    if scores:
+        record = replace(record, scores=tuple(scores))
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},

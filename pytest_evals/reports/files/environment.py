@@ -33,15 +33,15 @@ def environment() -> dict[str, Any]:
     Nothing is imported for it: versions come from the installed distributions.
     """
     versions = {name: _version(name) for name in _LIBRARIES}
-    own = _version("pytest-model-evals")
+    version = _version("pytest-model-evals")
     return {
         "git_hash": _git("describe", "--always"),
-        "pretty_env_info": _pretty(versions, own),
+        "pretty_env_info": _pretty(versions, version),
         "transformers_version": versions["transformers"] or "N/A",
         # The local part says who wrote the file; readers that compare versions can.
-        "lm_eval_version": f"{SCHEMA}+pytest.model.evals.{own}",
+        "lm_eval_version": f"{SCHEMA}+pytest.model.evals.{version}",
         "upper_git_hash": _upper_commit(),
-        "pytest_evals_version": own,
+        "pytest_evals_version": version,
         "python_version": platform.python_version(),
         "platform": platform.platform(),
         "library_versions": versions,

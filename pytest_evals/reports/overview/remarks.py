@@ -36,8 +36,8 @@ def remarks(
         yield from _about(group.group.alias or group.group.name, group.metrics)
     iterations = result.options.get("bootstrap_iters", BOOTSTRAP_ITERS)
     if iterations != BOOTSTRAP_ITERS and _has_bootstrap_stderr(result):
-        what = f"bootstrapped standard errors are of {iterations:,} resamples, "
-        yield f"{what}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
+        text = f"bootstrapped standard errors are of {iterations:,} resamples, "
+        yield f"{text}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
     for task in result.tasks:
         name = task.task.alias or task.task.name
         yield from _about(name, task.metrics)
@@ -47,12 +47,12 @@ def remarks(
         if not task.n_correct + task.n_wrong:
             yield from _undecided(name, task.metrics)
         if task.n_truncated:
-            what = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
-            yield what + "fit into the model; their prompts were cut", {"yellow": True}
+            text = f"{name}: {task.n_truncated} of {task.n_selected} documents did not "
+            yield text + "fit into the model; their prompts were cut", {"yellow": True}
         if task.n_cut_short:
-            what = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
-            what += "answer cut off before its own token limit: the context window was "
-            yield what + "full or the server has a lower limit", {"yellow": True}
+            text = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
+            text += "answer cut off before its own token limit: the context window was "
+            yield text + "full or the server has a lower limit", {"yellow": True}
 
 
 def _type_faults(task: TaskResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
@@ -119,8 +119,8 @@ def _about(
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
     for metric in metrics:
         if metric.error:
-            what = f"error: {name}: {metric.key} has no value: {metric.error}"
-            yield what, {"red": True, "bold": True}
+            text = f"error: {name}: {metric.key} has no value: {metric.error}"
+            yield text, {"red": True, "bold": True}
         if metric.estimate is not None and metric.estimate.note:
             yield f"{name}: {metric.key}: {metric.estimate.note}", {}
 

@@ -65,8 +65,8 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
     for task in forecast.tasks:
         if task.n_faults:
             noun = "document" + "s" * (task.n_faults > 1)
-            what = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
-            lines += _warning(what, width)
+            message = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
+            lines += _warning(message, width)
     return lines
 
 
