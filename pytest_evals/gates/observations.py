@@ -536,7 +536,8 @@ def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
         for record in task.records
         if not (record.error or record.excluded)
         for score in record.scores
-        if score.key == metric.key and not score.unscored
+        if score.metric == metric.name and score.filter == metric.filter
+        if not score.unscored
     ]
     if not counted or not all(counted):
         return ""

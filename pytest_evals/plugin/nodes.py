@@ -37,7 +37,7 @@ from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import EvalSession, session_of
 from pytest_evals.plugin.small_item import SmallItem
 from pytest_evals.plugin.suite.file_nodes import node_of
-from pytest_evals.run.plan import Job
+from pytest_evals.run.plan import Job, jobs_of
 from pytest_evals.run.suite import GroupRun, TaskRun
 
 
@@ -98,11 +98,12 @@ class TaskFile(pytest.File):
         if places is not None:
             ids, indices = [ids[n] for n in places], [indices[n] for n in places]
         return [
-            DocItem.from_parent(
-                self, name=f"{name}[{id_}]", nodeid=nodeid, job=Job(task, index)
-            )
-            for id_, nodeid, index in zip(
-                ids, self._node_ids(run.nodeid, ids), indices, strict=True
+            DocItem.from_parent(self, name=f"{name}[{id_}]", nodeid=nodeid, job=job)
+            for id_, nodeid, job in zip(
+                ids,
+                self._node_ids(run.nodeid, ids),
+                jobs_of(task, indices),
+                strict=True,
             )
         ]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -95,6 +96,19 @@ class Flow:
         render = self._inference.opened[key].render if self._chat else None
         self.finish(record, job.task, render)
         return Scored(record, took_s)
+
+    def run_all(
+        self,
+        key: Hashable,
+        jobs: Iterable[Job],
+        score_hook: Any,
+        decided: Container[str],
+    ) -> None:
+        """Run documents, except those of tasks whose gates are decided meanwhile."""
+        for job in jobs:
+            if job.task.name not in decided:
+                with suppress(SpendCapError):  # later ones may be stored
+                    self.run(key, job, score_hook)
 
     def _take(self, key: Hashable, job: Job) -> Record:
         inference = self._inference

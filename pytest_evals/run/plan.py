@@ -50,6 +50,11 @@ class Job:
     index: int
 
 
+def jobs_of(task: Task, indices: Iterable[int]) -> list[Job]:
+    """The jobs of a task's documents."""
+    return [Job(task, index) for index in indices]
+
+
 def ask(task: Task, index: int) -> Record:
     """The document at a position of the dataset, with its requests or an error."""
     try:

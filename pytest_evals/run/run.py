@@ -7,7 +7,6 @@ its results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from pytest_evals.core.result import (
     lacking,
 )
 from pytest_evals.core.task import Task
-from pytest_evals.errors import SpendCapError, StoreError
+from pytest_evals.errors import StoreError
 from pytest_evals.gates.check import ungated
 from pytest_evals.masking.registry import knows_any
 from pytest_evals.masking.values import without_secrets
@@ -43,7 +42,7 @@ from pytest_evals.run.fill_from_cache import fill_from_cache
 from pytest_evals.run.flow import Flow, score
 from pytest_evals.run.gate_judge import GateJudge
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.plan import Job
+from pytest_evals.run.plan import Job, jobs_of
 from pytest_evals.run.records import Records
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
@@ -144,7 +143,7 @@ class Run:
                 n = len(watched.positions)
                 ends += [len(jobs) + k for k in (*range(0, n, watched.size), n)]
             order = run.indices if watched is None else watched.positions
-            jobs += [Job(run.task, index) for index in order]
+            jobs += jobs_of(run.task, order)
         return jobs, ends
 
     def answer(self, jobs: Iterable[Job]) -> None:
@@ -152,11 +151,8 @@ class Run:
         early."""
         hook, stops = self._hook.pytest_evals_score, self.early_stopping
         score_hook = hook if hook.get_hookimpls() else None
-        for job in jobs:
-            if stops is None or job.task.name not in stops.decided:
-                # Stored responses of later documents are used.
-                with suppress(SpendCapError):
-                    self.flow.run(None, job, score_hook)
+        decided = () if stops is None else stops.decided
+        self.flow.run_all(None, jobs, score_hook, decided)
 
     def _record_kept(self, name: str, record: Record) -> None:
         assert self.early_stopping is not None

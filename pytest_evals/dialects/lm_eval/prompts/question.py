@@ -258,6 +258,8 @@ class PromptContext(NamedTuple):
     def prompt(self, text: str, prefix: str, target_delimiter: str) -> Prompt:
         """The prompt before the answer."""
         options = self.recipe.options
+        if not (options.chat or prefix or self.turns):
+            return text
         turns = (*self.turns, *final_turns(text, prefix, target_delimiter))
         return render(turns, chat=options.chat, multiturn=options.fewshot_as_multiturn)
 

@@ -16,6 +16,8 @@ import pytest
 from pytest_evals.plugin.execution.document_reports import status_of
 
 Call = Callable[..., None]
+Part = tuple[Call, slice]
+"""An implementation, and the part of the arguments that it accepts."""
 _SHARED_VALUES = pytest.StashKey[dict[tuple[Any, ...], tuple[Any, ...]]]()
 """Values that the kept reports of documents share."""
 _Replacement = tuple[object, Call | None]
@@ -36,11 +38,11 @@ class HookCalls(NamedTuple):
     """The implementations of the reporting hooks of a test, with positional
     arguments."""
 
-    logstart: Sequence[Call]
+    logstart: Sequence[Part]
     """``(nodeid, location)``"""
-    logreport: Sequence[Call]
+    logreport: Sequence[Part]
     """``(report)``"""
-    logfinish: Sequence[Call]
+    logfinish: Sequence[Part]
     """``(nodeid, location)``"""
 
 
@@ -59,7 +61,7 @@ def hook_calls(config: pytest.Config) -> HookCalls:
     )
 
 
-def logreport_without(config: pytest.Config, plugin: object) -> list[Call] | None:
+def logreport_without(config: pytest.Config, plugin: object) -> list[Part] | None:
     """Return the implementations ``(report)`` of all but one plugin; ``None`` if the
     hook is wrapped or traced."""
     hook = config.hook.pytest_runtest_logreport
@@ -76,29 +78,32 @@ def is_foreign(plugin: Any) -> bool:
 
 def _calls(
     hook: Any, names: tuple[str, ...], plain: bool, instead: Sequence[_Replacement]
-) -> list[Call]:
+) -> list[Part]:
     if not plain or _is_wrapped(hook):
-        return [lambda *values: hook(**dict(zip(names, values, strict=True)))]
-    calls: list[Call] = []
+        return [(lambda *values: hook(**dict(zip(names, values, strict=True))), _ALL)]
+    calls: list[Part] = []
     for impl in reversed(hook.get_hookimpls()):
-        own = _by_position(impl.function, impl.argnames, names)
-        other = [call for plugin, call in instead if plugin is impl.plugin]
-        calls += [call for call in other or [own] if call is not None]
+        replaced = [(call, _ALL) for plugin, call in instead if plugin is impl.plugin]
+        found = replaced or [_accepting(impl.function, impl.argnames, names)]
+        calls += [(call, part) for call, part in found if call is not None]
     return calls
+
+
+_ALL = slice(None)
+
+
+def _accepting(
+    function: Call, accepted: tuple[str, ...], names: tuple[str, ...]
+) -> Part:
+    """Return the function with the part of the arguments that it accepts."""
+    places = [names.index(name) for name in accepted]
+    if places != sorted(places):
+        return (lambda *values: function(*[values[i] for i in places])), _ALL
+    return function, slice(places[0], places[-1] + 1) if places else slice(0)
 
 
 def _is_wrapped(hook: Any) -> bool:
     return any(impl.wrapper or impl.hookwrapper for impl in hook.get_hookimpls())
-
-
-def _by_position(
-    function: Call, accepted: tuple[str, ...], names: tuple[str, ...]
-) -> Call:
-    """Return the function for all arguments of the hook; it may accept fewer."""
-    if accepted == names:
-        return function
-    places = [names.index(name) for name in accepted]
-    return lambda *values: function(*[values[i] for i in places])
 
 
 def _counting_terminal(config: pytest.Config) -> list[_Replacement]:

@@ -21,6 +21,7 @@ from pytest_evals.plugin.execution.document_reports import mark
 from pytest_evals.plugin.execution.fast_path.capture import DocumentCapture
 from pytest_evals.plugin.execution.fast_path.hook_calls import (
     HookCalls,
+    Part,
     hook_calls,
     is_foreign,
 )
@@ -118,7 +119,7 @@ class FastPath:
         if self._ran_elsewhere(item, nextitem):
             return True
         if batches is not None:
-            self._run(item, (batches.add,))
+            self._run(item, [(batches.add, slice(None))])
             return True
         with _without_path(item.config):
             calls = hook_calls(item.config)
@@ -177,15 +178,14 @@ class FastPath:
 
     def _log_and_run(self, item: DocItem, calls: HookCalls) -> None:
         nodeid, location = item.nodeid, item.location
-        for call in calls.logstart:
-            call(nodeid, location)
+        place = nodeid, location
+        for call, part in calls.logstart:
+            call(*place[part])
         self._run(item, calls.logreport)
-        for call in calls.logfinish:
-            call(nodeid, location)
+        for call, part in calls.logfinish:
+            call(*place[part])
 
-    def _run(
-        self, item: DocItem, send: Sequence[Callable[[pytest.TestReport], object]]
-    ) -> None:
+    def _run(self, item: DocItem, receivers: Sequence[Part]) -> None:
         self._capture.start()
         try:
             call = pytest.CallInfo.from_call(item.runtest, "call", reraise=_RAISED)
@@ -194,14 +194,14 @@ class FastPath:
         report = pytest.TestReport.from_item_and_call(item, call)
         report.sections += sections
         mark(report, item)
-        for receive in send:
-            receive(report)
+        for receive, part in receivers:
+            receive(*(report,)[part])
         if call.excinfo is not None and not report.skipped:
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
         if report.outcome in self._with_teardown:
             teardown = _teardown_report(report)
-            for receive in send:
-                receive(teardown)
+            for receive, part in receivers:
+                receive(*(teardown,)[part])
         item.release()
 
     @pytest.hookimpl(tryfirst=True)
@@ -212,8 +212,8 @@ class FastPath:
             logreport = hook_calls(self._session.config).logreport
             for one in earlier:
                 vars(one)["node"] = report.node
-                for call in logreport:
-                    call(one)
+                for call, part in logreport:
+                    call(*(one,)[part])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:

@@ -19,7 +19,7 @@ from pytest_evals.plugin.execution.fast_path.compact_reports import (
     batch_event,
     packed_report,
 )
-from pytest_evals.plugin.execution.fast_path.hook_calls import Call, logreport_without
+from pytest_evals.plugin.execution.fast_path.hook_calls import Part, logreport_without
 from pytest_evals.plugin.settings.process import WorkerAssignment
 
 MOST = 64
@@ -40,7 +40,7 @@ class ReportBatches:
         """Find xdist's plugin."""
         self._config = config
         self._sender: Any = _sender_of(config) if assignment.todo is None else None
-        self._logreport: Sequence[Call] | None = None
+        self._logreport: Sequence[Part] | None = None
         self._waiting: list[tuple[int, bytes]] = []
         self._sent = 0.0
 
@@ -53,8 +53,8 @@ class ReportBatches:
             self.send()
             self._config.hook.pytest_runtest_logreport(report=report)
             return
-        for call in self._logreport:
-            call(report)
+        for call, part in self._logreport:
+            call(*(report,)[part])
         self._waiting.append((self._sender.item_index, data))
         if len(self._waiting) >= MOST:
             self.send()
