@@ -259,11 +259,13 @@ def shared_records(
 def _of_task(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference | None
 ) -> Observations:
-    key = metric.key
+    key = metric.name, metric.filter
     scored: dict[int, Score] = {}
     lost, absent, excluded = [], [], []
     for record in result.records:
-        score = next((one for one in record.scores if one.key == key), None)
+        score = next(
+            (one for one in record.scores if (one.metric, one.filter) == key), None
+        )
         if record.excluded:
             excluded.append(record.index)
         elif record.error or (score is not None and score.unscored):
