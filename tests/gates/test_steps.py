@@ -19,7 +19,7 @@ from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.guests.latticeflow.metrics.classification import binary
+from pytest_evals.guests.latticeflow.metrics.reader import binary
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 HERE = Place(Path("arc.yaml"), 1)

@@ -1,61 +1,182 @@
-"""Builds a task from its file and the values of its parameters."""
+"""Builds a task from its file, its use and the values of its parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import JUDGE, Ask, ModelSource
+from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked, Task
+from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Problem, TaskFileError, suggestion
-from pytest_evals.guests.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
+from pytest_evals.guests.latticeflow.fields import (
+    Parameter,
+    ParameterValue,
+    resolve_values,
+)
 from pytest_evals.guests.latticeflow.filters import read_actions
-from pytest_evals.guests.latticeflow.metrics.trials import Trials, read_trials
-from pytest_evals.guests.latticeflow.metrics.value import (
+from pytest_evals.guests.latticeflow.metrics.measures import (
     FinalName,
     ScorerValue,
     final_names,
 )
-from pytest_evals.guests.latticeflow.parameters import Parameter, resolve_values
-from pytest_evals.guests.latticeflow.policies import PolicySubject
+from pytest_evals.guests.latticeflow.metrics.reader import Trials, read_trials
+from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.recipe import (
     RESULT_COLUMNS,
     EarlierTask,
-    SampleRecipe,
-)
-from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
-from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
-from pytest_evals.guests.latticeflow.solvers.reader import read_solver
-from pytest_evals.guests.latticeflow.substitution import Values, substitute
-from pytest_evals.guests.latticeflow.suite import EntitySuite
-from pytest_evals.guests.latticeflow.system_task import (
     OneRow,
+    SampleRecipe,
     evidence_metric,
     read_system_task,
 )
-from pytest_evals.guests.latticeflow.task_dataset import (
+from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY, PolicySubject
+from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
+from pytest_evals.guests.latticeflow.solvers.reader import read_solver
+from pytest_evals.guests.latticeflow.suite import EntitySuite
+from pytest_evals.guests.latticeflow.task_file import (
+    DATASET_KEY,
     DatasetColumn,
     DatasetKeys,
-    TaskDataset,
-    aligned_names,
-    read_task_dataset,
-)
-from pytest_evals.guests.latticeflow.task_file import DATASET_KEY, TaskEntity
-from pytest_evals.guests.latticeflow.task_parts import (
-    AssembledTask,
-    TaskModels,
-    TaskUse,
-    refuse_identical,
-)
-from pytest_evals.guests.latticeflow.task_rows import (
     SampleRows,
     Samples,
+    Subsample,
+    TaskDataset,
+    TaskEntity,
+    aligned_names,
+    read_task_dataset,
     with_all_samples,
 )
-from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
+from pytest_evals.prompts.identical_prompts import (
+    ALLOWED,
+    IdenticalPrompts,
+    are_allowed,
+)
+
+_MOST_ROUNDS = 20
+_REPLY = Response(
+    text=json.dumps({"choices": [{"message": {"role": "assistant", "content": "?"}}]})
+)
+"""Reply assumed for every model, in a form that all adapters can parse."""
+
+
+def _no_earlier(key: str, place: Place) -> AssembledTask:
+    what = f"unknown result {key!r}: this task is run on its own"
+    fix = "name a specification of the same evaluation and run the run file"
+    raise TaskFileError([Problem(what, place, fix)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskUse:
+    """How a task is used: on its own, or by a specification of an evaluation."""
+
+    name: str
+    place: Place
+    config: Mapping[str, ParameterValue] = field(default_factory=dict)
+    model: str = ""  # key of the tested model, if it is set
+    subsample: Subsample | None = None  # samples to run; None for all
+    n_trials: int = 0  # per sample; 0 for the task's own number
+    evaluation: str = ""  # key of the evaluation
+    earlier: Callable[[str, Place], AssembledTask] = _no_earlier
+    """Returns another task of the evaluation, by the key of its specification and the
+    place of the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledTask:
+    """A task, the metric values that policies can refer to, and the recipe and rows
+    that a later task can use."""
+
+    task: Task
+    subjects: tuple[PolicySubject, ...]
+    recipe: SampleRecipe | None = None
+    rows: SampleRows | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskModels:
+    """Key → client of a model.
+
+    ``--model`` replaces the tested model of a file. The session's judge replaces any
+    other model that no file describes and, if set, models of providers.
+    """
+
+    suite: EntitySuite
+    tested: str  # key of the tested model; empty if no file names it
+    place: Place
+    temperature: float = 0.0  # of models that do not set one
+    sources: dict[str, ModelSource] = field(default_factory=dict)
+    """``Ask.model`` → source of the model, for each model that was requested."""
+
+    def client(self, key: str) -> ModelClient:
+        """Return the client of a model; an empty key is the tested model. Raises
+        ``TaskFileError`` if its file is invalid."""
+        options = self.suite.options
+        own = ModelClient(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
+        if not key and (options.has_model or not self.tested):
+            return own
+        name = key or self.tested
+        model = self.suite.model(name, self.place)
+        if model is None and not key:
+            return own
+        if model is None or (key and not model.native and options.has_judge):
+            self.sources[name] = JUDGE
+            return ModelClient(name=name)
+        self.sources[name] = model.source
+        return replace(
+            ModelClient() if key else own,
+            name=name,
+            native=model.native,
+            takes_sample=model.takes_sample,
+        )
+
+
+def refuse_identical(
+    recipe: SampleRecipe, total: Callable[[], int], place: Place
+) -> Callable[[int], Asked]:
+    """Return ``recipe.ask``, which fails if all samples send the same requests."""
+    solver = recipe.solver
+    if solver is None or not solver.is_declared or recipe.earlier is not None:
+        return recipe.ask  # the requests are known only by running the user's code
+    identical = IdenticalPrompts(lambda index: _requests(recipe, index), total)
+
+    def ask(index: int) -> Asked:
+        asked = recipe.ask(index)
+        if identical.n:
+            fix = f"correct the template; if it is intended: tags: [{ALLOWED}]"
+            raise FieldError(identical.text, place, fix)
+        return asked
+
+    return ask
+
+
+def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
+    """Return all requests of a solver for a sample, if every reply is the same."""
+    assert recipe.solver is not None
+    dialogue = recipe.solver.solve(recipe.sample(index), 0)
+    requests: list[Ask] = []
+    try:
+        asks = next(dialogue)
+        for _ in range(_MOST_ROUNDS):
+            requests += asks
+            asks = dialogue.send([_REPLY] * len(asks))
+    except StopIteration:
+        pass
+    except DocumentError:
+        if not requests:
+            raise
+    finally:
+        dialogue.close()
+    return requests
+
 
 _VALUE = 'value: "{{ solver_output.output | string'
 _REMEDIES = {

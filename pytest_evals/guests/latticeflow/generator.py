@@ -16,31 +16,28 @@ from typing import Any
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
-from pytest_evals.guests.latticeflow.dataset_file import GeneratedSource
+from pytest_evals.guests.latticeflow.dataset_file import ID, GeneratedSource, Rows
 from pytest_evals.guests.latticeflow.fields import (
+    ParameterValue,
     or_problems,
     read_header,
+    read_parameters,
     read_typed,
     required_entries,
     required_name,
     required_section,
-)
-from pytest_evals.guests.latticeflow.parameters import (
-    ParameterValue,
-    read_parameters,
     resolve_values,
 )
 from pytest_evals.guests.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
-from pytest_evals.guests.latticeflow.samples import ID, Rows
-from pytest_evals.guests.latticeflow.snippets.snippet import (
+from pytest_evals.guests.latticeflow.reader import Values, substitute
+from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     snippet_of,
     to_json,
 )
-from pytest_evals.guests.latticeflow.substitution import Values, substitute
 
 Row = Mapping[str, Any]
 Start = Callable[[], Iterable[Row]]

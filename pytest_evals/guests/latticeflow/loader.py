@@ -10,19 +10,20 @@ from typing import Any, NoReturn
 from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
-from pytest_evals.guests.latticeflow.assembly import assemble
+from pytest_evals.guests.latticeflow.assembly import AssembledTask, TaskUse, assemble
 from pytest_evals.guests.latticeflow.entities import Entities, Entity
-from pytest_evals.guests.latticeflow.evaluation import (
+from pytest_evals.guests.latticeflow.fields import ParameterValue
+from pytest_evals.guests.latticeflow.run_file import (
     OPTION,
     Evaluation,
+    PolicyRule,
     Specification,
+    gates_of,
+    read_policy,
     read_run,
 )
-from pytest_evals.guests.latticeflow.parameters import ParameterValue
-from pytest_evals.guests.latticeflow.policies import PolicyRule, gates_of, read_policy
 from pytest_evals.guests.latticeflow.suite import EntitySuite
 from pytest_evals.guests.latticeflow.task_file import TaskEntity, marker, read_task
-from pytest_evals.guests.latticeflow.task_parts import AssembledTask, TaskUse
 
 
 def entities_of(path: Path, options: TaskOptions) -> Entities:

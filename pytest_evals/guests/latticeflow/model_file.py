@@ -1,5 +1,6 @@
-"""Reads model files: the connection of a model and how it is opened. ``_CONNECTIONS``
-has all types of connections.
+"""Reads model and adapter files: the connection of a model and how it is opened
+(``_CONNECTIONS`` has all types), and the templates from model input to request body and
+from reply to model output.
 
 Models behind an OpenAI-compatible API are opened as ``openai:`` models. Functions and
 servers with other APIs exchange arbitrary JSON.
@@ -39,14 +40,70 @@ from pytest_evals.guests.latticeflow.fields import (
     read_header,
     required_section,
     required_text,
+    template,
 )
-from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, Adapter, ModelInfo
-from pytest_evals.guests.latticeflow.models.function_model import FunctionModel, Run
-from pytest_evals.guests.latticeflow.models.spending import spend_plan
-from pytest_evals.guests.latticeflow.snippets.snippet import snippet_of
+from pytest_evals.guests.latticeflow.models import (
+    BUILT_IN,
+    Adapter,
+    FunctionModel,
+    ModelInfo,
+    Run,
+    parsed,
+    spend_plan,
+)
+from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.guests.latticeflow.prompts.trace import wrap
+from pytest_evals.guests.latticeflow.snippets import snippet_of
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.settings import OPENAI_URL, read_settings
 from pytest_evals.models.spec import ModelSpec
+
+
+def read_adapter(entity: Entity) -> Adapter:
+    """Return the adapter of a file in which all secrets are filled in."""
+    problems: list[Problem] = []
+    top = Section(entity.file, problems)
+    read_header(top, "a model adapter", ("key", "display_name"), provided=True)
+    top.text("provider")
+    for ignored in ("secrets", "task"):
+        top.raw(ignored)
+    request = _read_template(top, "process_input")
+    reply = _read_template(top, "process_output")
+    top.close("a model adapter")
+    if problems or request is None or reply is None:
+        raise TaskFileError(problems)
+
+    def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
+        given = {"input": wrap(model_input), "kwargs": wrap(kwargs)}
+        return request.render({**given, "model_info": _model_info(info)})
+
+    def to_output(text: str, status: int, info: ModelInfo) -> Any:
+        given = {"body": text, "status_code": status, "model_info": _model_info(info)}
+        return parsed(reply.render(given), f"{reply.place}: process_output")
+
+    sources = json.dumps([request.text, reply.text])
+    return Adapter(
+        key=f"{entity.key}:{hashlib.sha256(sources.encode()).hexdigest()}",
+        to_body=to_body,
+        to_output=to_output,
+        takes_faults="status_code" in reply.text,
+    )
+
+
+def _read_template(top: Section, key: str) -> SampleTemplate | None:
+    inner = required_section(top, key, "{language: jinja, source_code: …}")
+    if inner is None:
+        return None
+    inner.one_of("language", "language", ("jinja",), "jinja")
+    result = template(inner, "source_code", "{{ input | tojson }}")
+    inner.close(key)
+    return result
+
+
+def _model_info(info: ModelInfo) -> Mapping[str, str]:
+    own = ("model_key", "task", "modality")
+    return {name: getattr(info, name) for name in own}
+
 
 _TASKS = ("chat_completion", "embeddings", "custom")
 _PROVIDERS: Mapping[str, str] = {
@@ -203,7 +260,7 @@ class _ModelReader:
             error = unready()
             if error is not None:
                 raise error
-            from pytest_evals.guests.latticeflow.models.http_model import (
+            from pytest_evals.guests.latticeflow.http_model import (
                 Connection,
                 HttpModel,
             )

@@ -10,19 +10,21 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.guests.latticeflow.adapter_file import read_adapter
 from pytest_evals.guests.latticeflow.dataset_file import (
     GeneratedSource,
     Loading,
+    Rows,
     read_dataset,
 )
 from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
 from pytest_evals.guests.latticeflow.generator import generate_rows
-from pytest_evals.guests.latticeflow.model_file import ModelFile, read_model
-from pytest_evals.guests.latticeflow.models.adapters import Adapter
-from pytest_evals.guests.latticeflow.reader import Environment
-from pytest_evals.guests.latticeflow.samples import Rows
-from pytest_evals.guests.latticeflow.substitution import Values, substitute
+from pytest_evals.guests.latticeflow.model_file import (
+    ModelFile,
+    read_adapter,
+    read_model,
+)
+from pytest_evals.guests.latticeflow.models import Adapter
+from pytest_evals.guests.latticeflow.reader import Environment, Values, substitute
 from pytest_evals.masking.registry import learn_secret
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.errors import DocumentError, TaskFileError
-from pytest_evals.guests.latticeflow.adapter_file import read_adapter
 from pytest_evals.guests.latticeflow.entities import entities_in
-from pytest_evals.guests.latticeflow.model_file import read_model
-from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, ModelInfo
+from pytest_evals.guests.latticeflow.model_file import read_adapter, read_model
+from pytest_evals.guests.latticeflow.models import BUILT_IN, ModelInfo
 from pytest_evals.guests.latticeflow.reader import read_entity_file
 from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Problem
-from pytest_evals.guests.latticeflow.substitution import Values, substitute
+from pytest_evals.guests.latticeflow.reader import Values, substitute
 
 CONFIG: dict[str, Any] = {
     "n": 3,

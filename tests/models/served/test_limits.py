@@ -15,8 +15,8 @@ import pytest
 
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.errors import ModelError
-from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, ModelInfo
-from pytest_evals.guests.latticeflow.models.http_model import Connection, HttpModel
+from pytest_evals.guests.latticeflow.http_model import Connection, HttpModel
+from pytest_evals.guests.latticeflow.models import BUILT_IN, ModelInfo
 from pytest_evals.models.http.client import reply_limit
 from pytest_evals.models.http.retries import Backoff
 

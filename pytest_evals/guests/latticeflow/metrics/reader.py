@@ -1,41 +1,180 @@
-"""Reads a scorer's ``metrics``; ``_READERS`` has all types."""
+"""Reads a scorer's ``metrics`` (``_READERS`` has all types), classification metrics
+among them, and trials: repeated solving of each sample, and the aggregation of their
+scores.
+
+Without counts, recall, precision and F1 are NaN if computed from counts, and 0 if
+computed from labels.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from pytest_evals.core.metric import SHARE, Estimate
+from pytest_evals.core.metric import SHARE, Estimate, Ratio
+from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.fields import (
     check_key,
+    need,
     read_typed,
+    required_section,
     required_text,
     unique_name,
 )
-from pytest_evals.guests.latticeflow.metrics.classification import (
-    binary,
-    count_ratio,
-    multiclass,
-)
 from pytest_evals.guests.latticeflow.metrics.measures import (
+    Read,
+    ScorerValue,
     extreme,
     flatten,
     frequencies,
     mean_field,
+    mean_measure,
+    missing_message,
     named_values_measure,
     number_of,
+    ratio_measure,
     standard_deviation,
+    sum_measure,
     weighted_label,
 )
-from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.snippets.snippet import (
+from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     snippet_of,
 )
 from pytest_evals.scorers.metric_value import plain
+
+Pair = tuple[str, str]
+"""Expected and predicted label."""
+
+
+def count_ratio(
+    name: str, hits: str, misses: Sequence[str], weight: int = 1
+) -> ScorerValue:
+    """Return a ratio of hits to hits and misses, from the scorer's counts. ``weight``:
+    weight of the hits; 2 in F1."""
+    fields = (hits, *misses)
+
+    def read(score: SampleScore) -> list[Any] | None:
+        counts = [score.get(field) for field in fields]
+        return None if None in counts else counts
+
+    def value(sums: Sequence[float]) -> float:
+        below = weight * sums[0] + math.fsum(sums[1:])
+        return weight * sums[0] / below if below else math.nan
+
+    return ratio_measure(name, read, value, missing_message(*fields))
+
+
+def binary(
+    gold: str, predicted: str, positive: str, negative: str
+) -> list[ScorerValue]:
+    """Return all metrics of a binary classification. Samples in which a label is
+    neither of the two are left out."""
+    missing = (
+        f"no sample has {positive!r} or {negative!r} as {gold!r} and as {predicted!r}"
+    )
+    outcomes = {
+        "true_positives": (positive, positive),
+        "false_positives": (negative, positive),
+        "false_negatives": (positive, negative),
+        "true_negatives": (negative, negative),
+    }
+
+    def cells(score: SampleScore) -> dict[str, int] | None:
+        """Return 1 for the sample's outcome and 0 for the others."""
+        pair = _pair(score, gold, predicted)
+        if pair not in outcomes.values():
+            return None
+        return {name: int(pair == outcome) for name, outcome in outcomes.items()}
+
+    def cell(name: str, score: SampleScore) -> int | None:
+        found = cells(score)
+        return None if found is None else found[name]
+
+    def counts(score: SampleScore) -> list[int] | None:
+        found = cells(score)
+        return None if found is None else [*found.values()][:3]
+
+    def ratio(name: str, weights: tuple[int, ...]) -> ScorerValue:
+        def value(sums: Sequence[float]) -> float:
+            below = math.fsum(w * s for w, s in zip(weights, sums, strict=True))
+            return weights[0] * sums[0] / below if below else 0.0
+
+        above = Ratio(above=(weights[0], 0, 0), below=weights)
+        return ratio_measure(name, counts, value, missing, above)
+
+    def is_hit(score: SampleScore) -> int | None:
+        pair = _pair(score, gold, predicted)
+        if pair is None or pair not in outcomes.values():
+            return None
+        return int(pair[0] == pair[1])
+
+    return [
+        _accuracy(is_hit, missing),
+        ratio("precision", (1, 1, 0)),
+        ratio("recall", (1, 0, 1)),
+        ratio("f1_score", (2, 1, 1)),
+        *(sum_measure(name, partial(cell, name), missing) for name in outcomes),
+    ]
+
+
+def multiclass(gold: str, predicted: str, name: str) -> list[ScorerValue]:
+    """Return accuracy, and precision, recall and F1 of each class and as unweighted
+    means. A class that is never predicted, or never correct, has 0."""
+    missing = missing_message(gold, predicted)
+
+    def read(score: SampleScore) -> list[str] | None:
+        pair = _pair(score, gold, predicted)
+        return None if pair is None else list(pair)
+
+    def is_hit(score: SampleScore) -> int | None:
+        pair = _pair(score, gold, predicted)
+        return None if pair is None else int(pair[0] == pair[1])
+
+    def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
+        pairs = [(one[0], one[1]) for one in flatten(values)]
+        return {key: Estimate(number) for key, number in _by_class(pairs).items()}
+
+    return [
+        _accuracy(is_hit, missing),
+        named_values_measure(name, read, several, missing),
+    ]
+
+
+def _accuracy(is_hit: Read, missing: str) -> ScorerValue:
+    return mean_measure("accuracy", is_hit, missing, True, span=SHARE)
+
+
+def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
+    classes = sorted({label for pair in pairs for label in pair})
+    by_class: dict[str, float] = {}
+    sums = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    for label in classes:
+        hits = pairs.count((label, label))
+        golds, answers = (sum(pair[n] == label for pair in pairs) for n in (0, 1))
+        of_class = {
+            "precision": hits / answers if answers else 0.0,
+            "recall": hits / golds if golds else 0.0,
+            "f1": 2 * hits / (golds + answers),
+        }
+        for key, number in of_class.items():
+            by_class[f"{label}_{key}"] = number
+            sums[key] += number
+    macro = {f"macro_{key}": total / len(classes) for key, total in sums.items()}
+    return {**by_class, **macro}
+
+
+def _pair(score: SampleScore, gold: str, predicted: str) -> Pair | None:
+    """Return both labels as text; ``None`` if one is missing."""
+    expected, answer = score.get(gold), score.get(predicted)
+    return None if expected is None or answer is None else (str(expected), str(answer))
+
 
 _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 """Scores that mark an answer as correct."""
@@ -196,3 +335,99 @@ _READERS: Mapping[str, Reader] = {
     "std_dev": _of_field(standard_deviation, "std_dev"),
     "weighted_average": _weighted,
 }
+
+
+FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregator:
+    """Aggregates one score over trials."""
+
+    score: str
+    function: str  # one of FUNCTIONS
+    k: int = 1  # attempts of pass@k and pass^k; may exceed the number of trials
+    name: str = ""  # of the result; empty for score and function
+
+    @property
+    def result(self) -> str:
+        """Name of the result: ``is_correct.pass@3``."""
+        function = self.function
+        if function.startswith("pass"):
+            function = f"{function[:-1]}{self.k}"
+        return self.name or f"{self.score}.{function}"
+
+    def aggregate(self, values: Sequence[float]) -> float:
+        """Return the aggregate of all trials. ``pass@k`` and ``pass^k`` need values of
+        0 or 1."""
+        if self.function in ("min", "max"):
+            return float(min(values) if self.function == "min" else max(values))
+        share = sum(values) / len(values)
+        if self.function == "mean":
+            return share
+        if any(value not in (0, 1) for value in values):
+            raise DocumentError(
+                f"{self.function} needs values of 0 or 1, but {self.score!r} is "
+                f"{next(v for v in values if v not in (0, 1))!r}"
+            )
+        if self.function == "pass^k":
+            return float(share**self.k)
+        return 1.0 - float((1 - share) ** self.k)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """Repeated solving of each sample. ``n``: number of trials, at least 2."""
+
+    n: int
+    aggregators: tuple[Aggregator, ...] = ()
+
+    def aggregate(self, scores: Sequence[SampleScore]) -> SampleScore:
+        """Return the aggregate of all trials' scores.
+
+        A score without an aggregator has its mean, as ``x.mean``; text values are left
+        out. A score's own name also refers to its mean, so metrics can use either.
+        """
+        numbers: dict[str, list[float]] = {}
+        for one in scores:
+            for name, value in one.values.items():
+                number = number_of(value)
+                if number is not None:
+                    numbers.setdefault(name, []).append(number)
+        results: dict[str, Any] = {}
+        for name, values in numbers.items():
+            own = [one for one in self.aggregators if one.score == name]
+            for aggregator in own or [Aggregator(score=name, function="mean")]:
+                results[aggregator.result] = aggregator.aggregate(values)
+        for name, values in numbers.items():
+            results.setdefault(name, sum(values) / len(values))
+        metadata: Mapping[str, Any] = {"trials": [one.to_dict() for one in scores]}
+        return SampleScore(results, metadata)
+
+
+def read_trials(section: Section) -> Trials:
+    """Return the trials of a task; errors are added to the problems of the section."""
+    need(section, "num_trials", "3")
+    n = section.whole("num_trials", 2, 2, MOST_REPEATS)
+    entries = section.entries("score_aggregators")
+    aggregators = tuple(
+        one for one in map(_read_aggregator, entries) if one is not None
+    )
+    section.close("trials")
+    return Trials(n=n, aggregators=aggregators)
+
+
+def _read_aggregator(entry: Section) -> Aggregator | None:
+    score = required_text(entry, "score_name", "is_correct")
+    inner = required_section(entry, "aggregator", "{function: mean}")
+    entry.close("an entry of score_aggregators")
+    if inner is None:
+        return None
+    function, k = inner.one_of("function", "function", FUNCTIONS, ""), 1
+    if not function.startswith("pass"):
+        inner.refuse("k", f"{function} does not use it")
+    elif need(inner, "k", "3", f"{function} needs k"):
+        k = inner.whole("k", 1, 1)
+    name = inner.text("score_name")
+    inner.close("an aggregator")
+    return Aggregator(score=score, function=function, k=k, name=name)

@@ -1,6 +1,1 @@
-"""What templates and snippets see.
-
-``templates`` are ``{{ }}`` in LatticeFlow's files, with its ``filters``. They access
-samples and ``output`` (of a solver, with scores), which consists of a ``trace`` of
-``items``.
-"""
+"""Templates of LatticeFlow's files, and the objects that they and snippets see."""

@@ -1,4 +1,5 @@
-"""Templates (``{{ }}``) of LatticeFlow's files: text and expressions, in a sandbox.
+"""Templates (``{{ }}``) of LatticeFlow's files: text and expressions, in a sandbox,
+with LatticeFlow's additional filters.
 
 Source: ``latticeflow-core`` 3.17.0 (strict about unknown names, no escaping, one
 trailing newline is dropped, ``do`` and loop controls). In addition, templates cannot
@@ -11,9 +12,10 @@ and the template's line.
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -47,9 +49,73 @@ from pytest_evals.errors import (
     suggestion,
     unknown_name,
 )
-from pytest_evals.guests.latticeflow.prompts.filters import FILTERS, dumps
 from pytest_evals.limits.budget import begin
+from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
+
+
+def dumps(value: Any, **kwargs: Any) -> str:
+    """Return JSON, also of objects with ``to_dict`` or ``model_dump``.
+
+    Raises:
+        TypeError: A value cannot be encoded as JSON.
+    """
+    return json.dumps(value, default=_as_plain, **kwargs)
+
+
+def _as_plain(value: Any) -> Any:
+    for name in ("to_dict", "model_dump"):
+        if callable(dump := getattr(value, name, None)):
+            return dump()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def _fromjson(text: Any) -> Any:
+    return json.loads(text if isinstance(text, str | bytes) else str(text))
+
+
+def _json_escape(text: Any) -> str:
+    return json.dumps(str(text))[1:-1]
+
+
+def _zip(first: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return list(zip(first, *others, strict=False))
+
+
+def _merge(left: Any, right: Any) -> dict[Any, Any]:
+    for side in (left, right):
+        if not isinstance(side, Mapping):
+            raise TypeError(f"merge takes two mappings, not {side!r:.60}")
+    merged = dict(left)
+    for key, value in right.items():
+        mine = merged.get(key)
+        both = isinstance(mine, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(mine, value) if both else value
+    return merged
+
+
+def _regex_replace(  # the signature that task files call
+    value: Any,
+    pattern: str,
+    repl: str,
+    multiline: bool = False,
+    ignorecase: bool = False,
+    count: int = 0,
+) -> str:
+    flags = (re.MULTILINE if multiline else 0) | (re.IGNORECASE if ignorecase else 0)
+    return compiled(pattern, flags).sub(repl, str(value), count)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "fromjson": _fromjson,
+    "json_escape": _json_escape,
+    "merge": _merge,
+    "regex_replace": _regex_replace,
+    "zip": _zip,
+}
+
 
 _CHANGES = re.compile(
     r"\bdo\b|\.\s*(?:add|append|clear|discard|extend|insert|pop|popitem|remove|reverse"

@@ -19,11 +19,11 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.guests.latticeflow.fields import required_text, template
 from pytest_evals.guests.latticeflow.metrics.measures import (
+    ScorerValue,
     flatten,
     mean_measure,
     missing_message,
 )
-from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,

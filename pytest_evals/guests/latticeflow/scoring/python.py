@@ -14,7 +14,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
     ScorerContext,
     scoring,
 )
-from pytest_evals.guests.latticeflow.snippets.snippet import (
+from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     snippet_of,
     to_json,

@@ -9,9 +9,15 @@ from typing import NamedTuple
 from pytest_evals.core.metric import SHARE
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.guests.latticeflow.fields import check_key, unique_name
+from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
-from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
-from pytest_evals.guests.latticeflow.scoring.function_calls import read_coverage
+from pytest_evals.guests.latticeflow.scoring.comparisons import (
+    read_bleu,
+    read_coverage,
+    read_equals,
+    read_mcqa,
+    read_parsed_mcqa,
+)
 from pytest_evals.guests.latticeflow.scoring.judges import (
     read_classifier,
     read_grader,
@@ -24,12 +30,6 @@ from pytest_evals.guests.latticeflow.scoring.python import (
 )
 from pytest_evals.guests.latticeflow.scoring.rag import read_rag
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
-from pytest_evals.guests.latticeflow.scoring.strings import (
-    read_bleu,
-    read_equals,
-    read_mcqa,
-    read_parsed_mcqa,
-)
 from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
 from pytest_evals.scorers.choice_answers import UNPARSABLE
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.solvers.model_client import Models, Sample

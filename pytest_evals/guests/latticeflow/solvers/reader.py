@@ -7,20 +7,18 @@ from typing import NamedTuple
 
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.guests.latticeflow.fields import read_typed
-from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
-from pytest_evals.guests.latticeflow.solvers.multi_turn import (
+from pytest_evals.guests.latticeflow.solvers.conversations import (
+    Solver,
+    read_grouped,
     read_multi_turn,
     read_pass_through,
+    read_single_turn,
 )
+from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
 from pytest_evals.guests.latticeflow.solvers.python import (
     Postprocess,
     read_postprocessor,
     read_python,
-)
-from pytest_evals.guests.latticeflow.solvers.single_turn import (
-    Solver,
-    read_grouped,
-    read_single_turn,
 )
 
 _FORMATS = ("latticeflow", "open_responses")

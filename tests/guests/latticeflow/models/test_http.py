@@ -11,8 +11,8 @@ import pytest
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError, OptionError
-from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, ModelInfo
-from pytest_evals.guests.latticeflow.models.http_model import Connection, HttpModel
+from pytest_evals.guests.latticeflow.http_model import Connection, HttpModel
+from pytest_evals.guests.latticeflow.models import BUILT_IN, ModelInfo
 from pytest_evals.models.http.retries import Backoff
 from pytest_evals.models.http.spend_ledger import Ledger
 

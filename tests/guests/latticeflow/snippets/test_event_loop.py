@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_evals import evaluate
-from pytest_evals.guests.latticeflow.snippets.guard import no_running_loop
+from pytest_evals.guests.latticeflow.snippets import no_running_loop
 
 TASK = """
 key: notebook

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from pytest_evals.errors import DocumentError, Place
-from pytest_evals.guests.latticeflow.snippets.snippet import Snippet
+from pytest_evals.guests.latticeflow.snippets import Snippet
 
 HERE = Place(Path("task.yaml"), 10)
 

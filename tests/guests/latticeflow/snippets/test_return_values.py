@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pytest_evals.guests.latticeflow.prompts.items import Message
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.snippets.snippet import to_json
+from pytest_evals.guests.latticeflow.prompts.trace import Message
+from pytest_evals.guests.latticeflow.snippets import to_json
 
 
 class Colour(StrEnum):

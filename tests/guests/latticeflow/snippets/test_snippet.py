@@ -10,11 +10,11 @@ from textwrap import dedent
 import pytest
 
 from pytest_evals.errors import DocumentError, Place, TaskFileError
-from pytest_evals.guests.latticeflow.snippets.guard import (
+from pytest_evals.guests.latticeflow.snippets import (
     OvertimeError,
+    Snippet,
     time_limit,
 )
-from pytest_evals.guests.latticeflow.snippets.snippet import Snippet
 
 HERE = Place(Path("task.yaml"), 10)
 """The line number of the first line of each snippet."""

@@ -1,30 +1,282 @@
-"""Python code in a task file, or in a file that it includes.
+"""Runs the Python code of task files, or of files that they include.
 
 A snippet is compiled when its file is read and executed on first use: in this process,
-as a separate module, with a time limit. Errors are reported with the line of the user's
-file.
+as a separate module, with a time limit. Every failure becomes an error of one document,
+with the line of the user's file; neither session nor process can be ended.
+
+The names that snippets import from ``latticeflow`` are provided if the package is
+missing. Only ``import`` statements of snippets see them: ``sys.modules`` is not
+modified, and an installed package takes precedence.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import builtins
+import importlib.util
 import inspect
 import itertools
+import opcode
+import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from functools import lru_cache
 from numbers import Integral, Number
-from types import ModuleType
-from typing import Any, TypeVar
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, NoReturn, TypeVar, cast
 
-from pytest_evals.data.calls import FieldError
+from pytest_evals.core.threads import raise_in
+from pytest_evals.data.calls import FieldError, error_text
+from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.guests.latticeflow.fields import or_problems
-from pytest_evals.guests.latticeflow.snippets.guard import guarded
-from pytest_evals.guests.latticeflow.snippets.shims import builtins_of_snippets
+from pytest_evals.guests.latticeflow.prompts import output, trace
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore
+
+_GUARDED = ContextVar("_GUARDED", default=0)
+"""Process id while code is guarded, else 0; a child process may exit."""
+_exit = os._exit
+_AGAIN_S = 0.2
+"""Seconds until code is interrupted again that has caught the exception."""
+
+
+@contextmanager
+def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
+    """Run user code, which starts at a place, in a block. Any exception, and the time
+    limit, becomes a ``DocumentError`` with the line of this file that is to blame.
+    Ctrl-C is not converted."""
+    try:
+        with no_running_loop(), _no_exit(), time_limit(seconds):
+            yield
+    except FieldError:
+        raise
+    except OvertimeError as error:
+        late = TimeoutError(f"not finished after {seconds:g} s")
+        text = error_text(late.with_traceback(error.__traceback__), _code_in(place))
+        raise FieldError(f"{what}: {text}", place) from None
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and not _is_raised(error, place):
+            raise
+        text = error_text(error, _code_in(place))
+        raise FieldError(f"{what}: {text}", place) from error
+
+
+def _is_raised(error: BaseException, place: Place) -> bool:
+    """Return whether a statement of this file raised the error, not Ctrl-C."""
+    last: TracebackType | None = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or last.tb_frame.f_code.co_filename != str(place.path):
+        return False
+    instruction = last.tb_frame.f_code.co_code[last.tb_lasti]
+    return opcode.opname[instruction] == "RAISE_VARARGS"
+
+
+@lru_cache(maxsize=64)
+def _code_in(place: Place) -> Callable[[], object]:
+    """Return a function whose code belongs to a file."""
+    code = compile("lambda: None", str(place.path), "eval")
+    return cast("Callable[[], object]", eval(code, {}))
+
+
+@contextmanager
+def _no_exit() -> Iterator[None]:
+    """Make ``os._exit`` raise ``SystemExit`` inside the block, like ``sys.exit``.
+    Otherwise it would end the process without a message, possibly with status 0."""
+    if os._exit is not _guarded_exit:
+        os._exit = _guarded_exit
+    token = _GUARDED.set(os.getpid())
+    try:
+        yield
+    finally:
+        _GUARDED.reset(token)
+
+
+def _guarded_exit(status: int) -> NoReturn:
+    if _GUARDED.get() == os.getpid():
+        raise SystemExit(status)
+    _exit(status)
+
+
+# In the main thread a system timer interrupts the code, even during a sleep. In other
+# threads, and on systems without such a timer, a watcher thread raises the exception as
+# soon as the code executes Python bytecode again.
+class OvertimeError(BaseException):
+    """The time limit was exceeded; not an ``Exception``, which the code might catch."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise :class:`OvertimeError` inside the block after that time; 0 for no limit."""
+    if seconds <= 0:
+        yield
+        return
+    in_main = threading.current_thread() is threading.main_thread()
+    limit = _by_timer if in_main and hasattr(signal, "setitimer") else _by_watch
+    with limit(seconds):
+        yield
+
+
+@contextmanager
+def _by_timer(seconds: float) -> Iterator[None]:
+    """Use the system timer. A timer that is already set, for example by pytest-timeout,
+    is restored after the block; if it expires earlier, it is the only one."""
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if 0 < left <= seconds:
+        yield
+        return
+    start = time.monotonic()
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    _, interval = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            rest = max(left - (time.monotonic() - start), 1e-3)
+            signal.setitimer(signal.ITIMER_REAL, rest, interval)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise OvertimeError
+
+
+@contextmanager
+def _by_watch(seconds: float) -> Iterator[None]:
+    thread = threading.get_ident()
+    over = threading.Event()
+    lock = threading.Lock()
+
+    def watch() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            with lock:
+                if not over.is_set():
+                    raise_in(thread, OvertimeError)
+            wait = _AGAIN_S
+
+    watcher = threading.Thread(target=watch, name="evals-time-limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over.set()
+            raise_in(thread, None)  # cancel an exception that is still pending
+
+
+# asyncio allows one running loop per thread. While user code runs, its thread's loop is
+# hidden, so that the code can start its own loop in the same thread, where the time
+# limit applies.
+@contextmanager
+def no_running_loop() -> Iterator[None]:
+    """Hide the running event loop inside the block; the outer loop is suspended."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        yield
+        return
+    task = asyncio.current_task(loop)
+    if task is not None:
+        asyncio.tasks._leave_task(loop, task)
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+        if task is not None:
+            asyncio.tasks._enter_task(loop, task)
+
+
+_PACKAGE = "latticeflow"
+_PATHS = (f"{_PACKAGE}.core.dtypes", f"{_PACKAGE}.assessment.dtypes")
+"""Modules that contain these names in current and earlier versions."""
+
+
+class MessageRole(StrEnum):
+    """Role of a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+
+
+class MessageStatus(StrEnum):
+    """Status of a message."""
+
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+
+
+SystemTaskMetricEntry = trace.part_kind("SystemTaskMetricEntry", __name__, reason=None)
+SystemTaskOutput = trace.part_kind("SystemTaskOutput", __name__)
+_NAMES: Mapping[str, Any] = {
+    **{name: getattr(trace, name) for name in trace.PART_KINDS},
+    "ChatCompletionModelOutput": output.ChatCompletionModelOutput,
+    "ChatCompletionModelOutputChoice": output.ChatCompletionModelOutputChoice,
+    "ChatCompletionOutputMessage": output.ChatCompletionOutputMessage,
+    "MessageRole": MessageRole,
+    "MessageStatus": MessageStatus,
+    "ModelResponse": output.ModelResponse,
+    "OutputText": output.OutputText,
+    "RawSample": dict[str, Any],
+    "SampleScore": SampleScore,
+    "SolverOutput": output.SolverOutput,
+    "SolverTrace": output.SolverTrace,
+    "SystemTaskMetricEntry": SystemTaskMetricEntry,
+    "SystemTaskOutput": SystemTaskOutput,
+    "Trace": trace.Trace,
+    "TraceTurn": trace.TraceTurn,
+}
+
+
+def builtins_of_snippets() -> dict[str, Any]:
+    """Return ``__builtins__`` of a module whose imports use the shims."""
+    imports: Import = builtins.__import__ if _is_installed() else _imports()
+    return {**vars(builtins), "__import__": imports}
+
+
+def _is_installed() -> bool:
+    if _PACKAGE in sys.modules:
+        return sys.modules[_PACKAGE] is not None
+    return importlib.util.find_spec(_PACKAGE) is not None
+
+
+@lru_cache(maxsize=1)
+def _imports() -> StandInImports:
+    names: dict[str, Mapping[str, Any]] = {}
+    for path in _PATHS:
+        words = path.split(".")
+        for n in range(1, len(words)):
+            names.setdefault(".".join(words[:n]), {})
+        names[path] = _NAMES
+    return StandInImports([_PACKAGE], names, _missing_attribute, _missing_import)
+
+
+def _missing_attribute(module: str, name: str) -> Any:
+    hint = did_you_mean(name, list(_NAMES))
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+def _missing_import(name: str) -> Any:
+    """Raise for an unknown module or name."""
+    module, _, last = name.rpartition(".")
+    if module in _PATHS:
+        hint = did_you_mean(last, list(_NAMES))
+        raise ImportError(f"cannot import name {last!r} from {module!r}{hint}")
+    hint = did_you_mean(name, list(_PATHS))
+    raise ModuleNotFoundError(f"No module named {name!r}{hint}", name=name)
+
 
 T = TypeVar("T")
 _numbers = itertools.count()

@@ -15,14 +15,15 @@ from typing import Any
 
 from pytest_evals.core.request import UNSENT, Request, Response
 from pytest_evals.errors import DocumentError, SpendCapError
-from pytest_evals.guests.latticeflow.models.adapters import Adapter, ModelInfo
-from pytest_evals.guests.latticeflow.models.function_model import NO_SCORES
-from pytest_evals.guests.latticeflow.models.messages import (
+from pytest_evals.guests.latticeflow.models import (
+    NO_SCORES,
+    Adapter,
+    ModelInfo,
     model_input_of,
     response_of,
+    token_limit,
     tokens_of,
 )
-from pytest_evals.guests.latticeflow.models.spending import token_limit
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.http.client import HttpClient, wait_of
 from pytest_evals.models.http.errors import (
