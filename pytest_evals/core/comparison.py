@@ -47,10 +47,20 @@ class DocumentChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunDifference:
+    """A difference between two runs that may explain another number."""
+
+    text: str
+    examples: tuple[str, ...] = ()  # word diffs of texts that differ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A run compared with a baseline."""
 
     name: str
+    differences: tuple[RunDifference, ...] = ()
+    """Differences of settings and prompts, the most likely cause first."""
     metrics: tuple[MetricChange, ...] = ()
     """Metrics of the tasks that could be compared."""
     worse: tuple[DocumentChange, ...] = ()
@@ -60,4 +70,4 @@ class Comparison:
     n_paired: int = 0  # documents with a score in both runs
     refused: tuple[str, ...] = ()
     """Reasons why tasks could not be compared; empty if all could."""
-    warnings: tuple[str, ...] = ()  # other differences that may explain a change
+    warnings: tuple[str, ...] = ()  # documents and tasks that only one run has

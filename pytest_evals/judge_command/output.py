@@ -18,7 +18,7 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.github.annotations import annotation_lines, of_verdicts
 from pytest_evals.reports.github.pull_request import run_markdown
-from pytest_evals.reports.terminal.comparison import comparison_lines
+from pytest_evals.reports.terminal.comparison import comparison_lines, difference_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 from pytest_evals.store.files import append_lines, make_folder, replace_text, write_json
 from pytest_evals.store.history import EarlierRun, MemoryRun
@@ -32,6 +32,9 @@ def shown(judged: Judged, comparison: Comparison | None, notes: Sequence[str]) -
     """The text for the terminal, which ends with the verdict."""
     width = shutil.get_terminal_size((_WIDTH, 24)).columns
     lines = [f"note: {one_line(note)}" for note in notes]
+    if comparison is not None:
+        lines += ["", *(line.text for line in difference_lines(comparison))]
+        comparison = replace(comparison, differences=())
     for verdict in judged.result.verdicts:
         if verdict.outcome is Outcome.PASSED or verdict.left_out:
             continue

@@ -67,7 +67,15 @@ def read_inspect(path: Path) -> ForeignRun:
     if len(models) > 1:
         what = f"{path}: logs of {len(models)} models: {', '.join(models)}"
         raise OptionError(f"{what}\n  fix: name the logs of one of them")
-    results = {"model_name": next(iter(models), ""), "configs": _configs(logs)}
+    packages = [_eval(log).get("packages") or {} for log in logs]
+    results = {
+        "model_name": next(iter(models), ""),
+        "program_version": packages[-1].get("inspect_ai") if packages else None,
+        "configs": _configs(logs),
+        "config": {"model_args": _eval(logs[-1]).get("model_args") or {}}
+        if logs
+        else {},
+    }
     return foreign_run(path, "inspect", documents, results=results, notes=notes)
 
 
@@ -79,7 +87,7 @@ def _eval(log: Mapping[str, Any]) -> Mapping[str, Any]:
 def _configs(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         str(_eval(log).get("task")): {
-            "model_args": _eval(log).get("model_args") or {},
+            "dataset_path": (_eval(log).get("dataset") or {}).get("location"),
             "generation_kwargs": _eval(log).get("model_generate_config") or {},
             "limit": (_eval(log).get("config") or {}).get("limit"),
         }

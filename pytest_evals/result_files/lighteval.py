@@ -7,7 +7,7 @@ details has the structs ``doc``, ``metric`` and ``model_response``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def read_lighteval(path: Path) -> ForeignRun:
         answers = [_answer(row) for row in read_table(file)]
         documents[task], found = document_rows(answers)
         notes += [f"{file.name}: {one}" for one in found]
-    results = _results(path, times[-1])
+    results = _results(path, times[-1], documents)
     return foreign_run(path, "lighteval", documents, results=results, notes=notes)
 
 
@@ -85,7 +85,7 @@ def _parts(file: Path) -> tuple[str, str]:
     return found["task"], found["time"]
 
 
-def _results(path: Path, time: str) -> dict[str, Any]:
+def _results(path: Path, time: str, tasks: Collection[str]) -> dict[str, Any]:
     """Facts of the run from the results file of the same time, in lm-eval's form."""
     name = f"results_{time}.json"
     folder = path if path.is_dir() else path.parent
@@ -103,8 +103,31 @@ def _results(path: Path, time: str) -> dict[str, Any]:
             "model_args": general.get("model_config") or {},
             "limit": general.get("max_samples"),
         },
-        "lighteval_sha": general.get("lighteval_sha"),
+        "program_version": general.get("lighteval_sha"),
+        "configs": {task: _config(content, task) for task in tasks},
+        "n-shot": {task: _shots(task) for task in tasks},
     }
+
+
+def _config(content: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """The dataset and the generation arguments of a task, under lm-eval's names."""
+    configs = content.get("config_tasks")
+    found = configs.get(task, configs.get(task.replace("|", ":"))) if configs else None
+    if not isinstance(found, Mapping):
+        return {}
+    generation = {"max_gen_toks": found.get("generation_size")}
+    return {
+        "dataset_path": found.get("hf_repo"),
+        "dataset_name": found.get("hf_subset"),
+        "revision": found.get("hf_revision"),
+        "generation_kwargs": {**generation, "until": found.get("stop_sequence")},
+    }
+
+
+def _shots(task: str) -> int | None:
+    """The number of few-shot examples, which ends the name: ``gsm8k|5``."""
+    end = re.split(r"[|:]", task)[-1]
+    return int(end) if end.isdecimal() else None
 
 
 def _answer(row: PlacedRow) -> GradedAnswer:

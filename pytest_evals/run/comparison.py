@@ -27,10 +27,10 @@ from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import (
+    Pair,
     Pairing,
     Side,
     document_change,
-    environment_notes,
     firsts,
     is_sample,
     pairing_of,
@@ -39,6 +39,7 @@ from pytest_evals.store.document_pairs import (
 )
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
+from pytest_evals.store.run_differences import run_differences
 
 Numbers = tuple[Mapping[str, Any], Mapping[str, Any]]
 Methods = Mapping[tuple[str, str], Metric]
@@ -198,7 +199,10 @@ def compare(
         better=tuple(change for one in found.values() for change in one.better),
         n_paired=sum(one.n_paired for one in found.values()),
         refused=tuple(refused),
-        warnings=(*differences, *environment_notes(before, now)),
+        warnings=tuple(differences),
+        differences=run_differences(
+            before, now, {task: one.pairs for task, one in found.items()}
+        ),
     )
 
 
@@ -209,6 +213,7 @@ class _ComparedTask(NamedTuple):
         refused: Why it cannot be compared; empty if it can.
         difference: The documents that only one run has, as text.
         n_paired: Documents with a score in both.
+        pairs: Documents of both.
     """
 
     refused: str = ""
@@ -218,6 +223,7 @@ class _ComparedTask(NamedTuple):
     worse: tuple[DocumentChange, ...] = ()
     better: tuple[DocumentChange, ...] = ()
     n_paired: int = 0
+    pairs: Sequence[Pair] = ()
 
 
 def _compared_task(
@@ -228,7 +234,7 @@ def _compared_task(
     if pairing.changes and not faults:
         faults = [*filter(None, [pairing.overlap.fault(min_overlap)])]
     if faults:
-        return _ComparedTask(refused="; ".join(faults))
+        return _ComparedTask(refused="; ".join(faults), pairs=pairing.both)
     estimates = _estimates(task, before, now, pairing, methods)
     numbers = _numbers(task, before, now)
     if pairing.changes or is_sample(task, before, now):
@@ -249,6 +255,7 @@ def _compared_task(
             old.get("status") == row.get("status") == "scored"
             for old, row in pairing.same
         ),
+        pairs=pairing.both,
     )
 
 

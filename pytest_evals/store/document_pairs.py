@@ -294,12 +294,14 @@ class Pairing(NamedTuple):
 
     Args:
         same: Pairs with equal content.
+        both: All pairs.
         changes: The other documents, as text: added, removed and changed ones.
         n_before: Documents of the baseline, of a sampled or partial run those that it
             has sampled or run.
     """
 
     same: Sequence[Pair]
+    both: Sequence[Pair]
     changes: tuple[str, ...]
     n_before: int
 
@@ -331,7 +333,7 @@ def pairing_of(task: str, before: Side, now: Side) -> Pairing:
         if rows
     ]
     changes += [f"{what}: {_count(rows)}" for what, rows in changed.items()]
-    return Pairing(same, tuple(changes), len(both) + len(removed))
+    return Pairing(same, both, tuple(changes), len(both) + len(removed))
 
 
 def _changed(pairs: Sequence[Pair], now: Side) -> dict[str, list[Row]]:

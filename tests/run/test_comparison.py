@@ -1,7 +1,8 @@
-"""Warnings of a comparison with a baseline: differences that change numbers slightly,
-and are not a reason to reject it."""
+"""A comparison with a baseline reports why the runs may differ."""
 
 from __future__ import annotations
+
+import hashlib
 
 import pytest
 
@@ -9,45 +10,88 @@ from pytest_evals.run.comparison import compare
 from pytest_evals.store.document_pairs import Side
 
 
-def side(arguments=None, **info):
+def side(arguments=None, rows=None, results=None, **info):
     known = {"device": "cuda:0", "dtype": "float32", "torch_version": "2.9.0", **info}
-    results = {"model_info": known, "config": {"model_args": arguments or {}}}
-    return Side(results=results, rows={})
+    facts = {"model_info": known, "config": {"model_args": arguments or {}}}
+    return Side(results={**facts, **(results or {})}, rows={"quiz": rows or []})
+
+
+def row(id_, prompt, **arguments):
+    sent = {"arg_0": prompt, "arg_1": arguments}
+    return {
+        "doc_id": id_,
+        "id": str(id_),
+        "filter": "none",
+        "metrics": ["acc"],
+        "acc": 1.0,
+        "status": "scored",
+        "doc_hash": f"{id_}",
+        "prompt_hash": hashlib.sha256(prompt.encode()).hexdigest(),
+        "target_hash": "t",
+        "arguments": {"gen_args_0": sent},
+    }
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "differences"),
+    ("before", "now", "texts"),
     [
         (side(), side(), []),
-        (side(), side(device="cpu"), ["device: 'cpu' (baseline: 'cuda:0')"]),
+        (side(), side(device="cpu"), ["device: cpu (baseline: cuda:0)"]),
         (
-            side(),
-            side(torch_version="2.13.0"),
-            ["torch_version: '2.13.0' (baseline: '2.9.0')"],
-        ),
-        (
-            side(),
-            side(dtype="bfloat16"),
-            ["dtype: 'bfloat16' (baseline: 'float32')"],
-        ),
-        (
-            side({"batch_size": "8"}),
-            side({"batch_tokens": 64}),
+            side(torch_version="2.9.0"),
+            side(torch_version="2.13.0", dtype="bfloat16"),
             [
-                "batch_size: automatic (baseline: '8'); "
-                "batch_tokens: 64 (baseline: automatic)",
+                "dtype: bfloat16 (baseline: float32)",
+                "torch_version: 2.13.0 (baseline: 2.9.0)",
             ],
         ),
         (
-            side(device_name="NVIDIA A100"),
-            side(device_name="NVIDIA H100"),
-            ["device_name: 'NVIDIA H100' (baseline: 'NVIDIA A100')"],
+            side({"batch_size": "8"}),
+            side({"batch_tokens": 64, "peft": "lora"}),
+            [
+                "model argument peft: lora (baseline: none)",
+                "batch_size: automatic (baseline: 8)",
+                "batch_tokens: 64 (baseline: automatic)",
+            ],
         ),
         # a baseline of an earlier version does not contain it
         (side(), side(device_name="NVIDIA H100"), []),
+        (
+            side(results={"n-shot": {"quiz": 0}, "lm_eval_version": "0.4.9"}),
+            side(
+                results={
+                    "n-shot": {"quiz": 5},
+                    "lm_eval_version": "0.4.13",
+                    "configs": {"quiz": {"dataset_path": "x"}},
+                }
+            ),
+            [
+                "few-shot examples: 5 (baseline: 0)",
+                "version of lm-eval: 0.4.13 (baseline: 0.4.9)",
+            ],
+        ),
+        (
+            side({}, [row(1, "What is 2+2?\nA:", until=["\n"])]),
+            side({}, [row(1, "What is 2+2?\nA:", until=["\n", "Q:"])]),
+            ['generation argument until: ["\\n", "Q:"] (baseline: ["\\n"])'],
+        ),
+        (
+            side({"api_key": "sk-abcdefghijklmnop"}, results={"model_name": "a"}),
+            side({"api_key": "sk-qrstuvwxyzabcdef"}, results={"model_name": "b"}),
+            ["model: b (baseline: a)"],
+        ),
     ],
 )
-def test_different_machines_versions_and_batches_are_reported(before, now, differences):
+def test_settings_that_differ_are_listed_by_likelihood(before, now, texts):
     found = compare("main", before, now)
-    notes = tuple(f"environment differs: {text}" for text in differences)
-    assert (found.warnings, found.refused) == (notes, ())
+    assert [one.text for one in found.differences] == texts
+
+
+def test_prompts_that_differ_are_counted_and_shown_as_a_word_diff():
+    shots = "Q: a\nA: b\n\n" * 50
+    old = [row(1, f"{shots}Q: what is the sum of 1 and 2?\nA:"), row(2, "same")]
+    new = [row(1, f"{shots}Q: what is the total of 1 and 2?\nA:"), row(2, "same")]
+    found = compare("main", side(rows=old), side(rows=new))
+    (one,) = found.differences
+    assert one.text == "prompts: 1 of 2 documents (50%) of quiz have another prompt"
+    assert one.examples == ("1: … Q: what is the [-sum-]{+total+} of 1 and 2? …",)

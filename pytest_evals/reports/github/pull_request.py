@@ -201,6 +201,9 @@ def _comparison(found: Comparison) -> Iterator[str]:
     lines = [f"### Compared with {code(found.name)}: {counted}"]
     lines += [f"- not compared: {plain(text)}" for text in found.refused]
     lines += [f"- {plain(text)}" for text in found.warnings]
+    for one in found.differences:
+        lines += [f"- differs: {plain(one.text)}"]
+        lines += [f"  - {code(text)}" for text in one.examples]
     yield "\n".join(lines)
     if found.metrics:
         heading = (

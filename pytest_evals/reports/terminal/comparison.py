@@ -35,9 +35,9 @@ _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}
 def comparison_lines(
     found: Comparison, width: int, *, brief: bool = False
 ) -> list[TableLine]:
-    """Return the changes of metrics, then those of documents; at most ``width``
-    columns wide except for refusals. ``brief``: whether documents are omitted."""
-    lines: list[TableLine] = []
+    """Return the differences between the runs, the changes of metrics, then those of
+    documents; tables at most ``width`` columns wide. ``brief``: without documents."""
+    lines = difference_lines(found)
     if found.metrics:
         columns = (
             TableColumn(title="task", rank=1, least=8),
@@ -57,6 +57,17 @@ def comparison_lines(
     lines += [TableLine(f"not compared: {text}", _RED) for text in found.refused]
     lines += [TableLine(f"warning: {text}", _YELLOW) for text in found.warnings]
     return lines
+
+
+def difference_lines(found: Comparison) -> list[TableLine]:
+    """Return why the two runs may differ, apart from the model's answers."""
+    lines = ["why the runs may differ:"] * bool(found.differences)
+    for one in found.differences:
+        lines += [
+            f"  {one_line(one.text)}",
+            *(f"    {one_line(e)}" for e in one.examples),
+        ]
+    return [TableLine(line, _YELLOW) for line in lines]
 
 
 def _metric(one: MetricChange) -> TableRow:

@@ -86,7 +86,14 @@ function noticesOf(facts) {
   if (facts.partial) found.push(`Partial run: ${facts.partial}.`);
   for (const text of facts.comparison?.refused ?? []) found.push(`Not compared with ${facts.comparison.name}: ${text}.`);
   for (const text of facts.comparison?.warnings ?? []) found.push(text);
-  return [found.length ? h("ul.notices", found.map((text) => h("li", text))) : null, warningsOf(facts.warnings)];
+  return [differencesOf(facts.comparison?.differences ?? []), found.length ? h("ul.notices", found.map((text) => h("li", text))) : null, warningsOf(facts.warnings)];
+}
+
+/** Why two runs may differ: settings and prompts, with word diffs. */
+function differencesOf(differences) {
+  if (!differences.length) return null;
+  const list = h("ul", differences.map(({ text, examples }) => h("li", h("bdi", text), examples.length ? h("ul", examples.map((one) => h("li", h("bdi", one)))) : null)));
+  return h("details.notices", { open: true }, h("summary", "Why the runs may differ"), list);
 }
 
 /** Warnings of the run; few are open at first. */

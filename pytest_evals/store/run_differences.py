@@ -1,0 +1,310 @@
+"""Why two runs differ, as far as their files tell: settings and prompts, without any
+statistics. The most likely cause of another number comes first.
+
+Runs of other programs have the form of lm-eval's results, as ours do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from pytest_evals.core.comparison import RunDifference
+from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.store.document_pairs import (
+    BATCH_KEYS,
+    MACHINE_KEYS,
+    Pair,
+    Row,
+    Side,
+)
+
+_MODEL = ("pretrained", "model")
+_SMALL = frozenset({*_MODEL, *MACHINE_KEYS, *BATCH_KEYS, "max_batch_size"})
+"""Arguments of a model that are compared elsewhere, or hardly change a number."""
+_EXAMPLES, _LONGEST, _CONTEXT, _WORDS = 3, 60, 4, 300
+"""Prompts that are shown, characters of a value, words around a change, and words in
+which changes are searched."""
+_DATASET = ("dataset_path", "dataset_name", "dataset", "test_split", "revision")
+
+_MACHINE = ("device", "device_name", "torch_version", "transformers_version")
+_UNKNOWN = object()
+
+
+class _Change(NamedTuple):
+    what: str
+    before: Any
+    now: Any
+
+    @property
+    def text(self) -> str:
+        return f"{self.what}: {_shown(self.now)} (baseline: {_shown(self.before)})"
+
+    def is_known(self) -> bool:
+        return _UNKNOWN not in (self.before, self.now) and self.before != self.now
+
+
+def run_differences(
+    before: Side, now: Side, pairs: Mapping[str, Sequence[Pair]]
+) -> tuple[RunDifference, ...]:
+    """The differences between two runs.
+
+    Args:
+        before: The baseline.
+        now: The later run.
+        pairs: Task → its documents in both runs.
+    """
+    both = (before.results, now.results)
+    per_task = {task: _TaskChanges(before, now, task, pairs[task]) for task in pairs}
+    found = [
+        *_texts(_model_changes(*both)),
+        *_texts(_speech_changes(*both)),
+        *_by_task({t: [*one.few_shot()] for t, one in per_task.items()}),
+        *(found for one in per_task.values() for found in one.prompts()),
+        *_by_task({t: [*one.settings()] for t, one in per_task.items()}),
+        *_texts(_program_changes(*both)),
+    ]
+    return tuple(found)
+
+
+def _texts(changes: Iterator[_Change]) -> Iterator[RunDifference]:
+    for one in changes:
+        if one.is_known():
+            texts = isinstance(one.before, str) and isinstance(one.now, str)
+            is_long = texts and max(len(one.before), len(one.now)) > _LONGEST
+            diff = (word_diff(one.before, one.now),) if is_long else ()
+            text = f"{one.what}: another text" if is_long else one.text
+            yield RunDifference(text=masked_text(text), examples=diff)
+
+
+def _by_task(found: Mapping[str, Sequence[_Change]]) -> Iterator[RunDifference]:
+    """Changes of tasks, each once with the tasks that it is in."""
+    tasks: dict[str, list[str]] = {}
+    for task, changes in found.items():
+        for one in changes:
+            if one.is_known():
+                tasks.setdefault(one.text, []).append(task)
+    for text, names in tasks.items():
+        named = ", ".join(names[:_EXAMPLES]) + ", …" * (len(names) > _EXAMPLES)
+        where = "" if len(names) == len(found) else f" in {named}"
+        yield RunDifference(text=f"{text}{where}")
+
+
+def _model_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
+    yield _Change("model", *(one.get("model_name", _UNKNOWN) for one in both))
+    old, new = map(_model_arguments, both)
+    is_same_program = _program(both[0])[0] == _program(both[1])[0]
+    for key in {**old, **new} if is_same_program else [k for k in old if k in new]:
+        if key not in _SMALL:
+            yield _Change(f"model argument {key}", old.get(key), new.get(key))
+    for name, key in (("commit", "sha"), ("revision", "revision")):
+        values = (_map(one, "config").get(f"model_{key}") or _UNKNOWN for one in both)
+        yield _Change(f"model's {name}", *values)
+    yield _Change("dtype", *map(_dtype, both))
+
+
+def _dtype(results: Mapping[str, Any]) -> Any:
+    known = (
+        _map(results, "model_info").get("dtype"),
+        _map(results, "config").get("model_dtype"),
+        _model_arguments(results).get("dtype"),
+    )
+    found = next((one for one in known if one and one != "auto"), _UNKNOWN)
+    return found.removeprefix("torch.") if isinstance(found, str) else found
+
+
+def _model_arguments(results: Mapping[str, Any]) -> dict[str, Any]:
+    found = _map(results, "config").get("model_args")
+    if isinstance(found, str):  # older releases of lm-eval
+        pairs = (one.partition("=") for one in found.split(",") if one)
+        return masked({key: value for key, _, value in pairs})
+    return masked(dict(found)) if isinstance(found, Mapping) else {}
+
+
+def _speech_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
+    for name, key in (
+        ("chat template", "chat_template"),
+        ("system prompt", "system_instruction"),
+    ):
+        yield _Change(name, *(one.get(key, _UNKNOWN) for one in both))
+    for name, key in (
+        ("few-shot seed", "fewshot_seed"),
+        ("generation arguments", "gen_kwargs"),
+        ("limit", "limit"),
+    ):
+        values = (_map(one, "config").get(key, _UNKNOWN) for one in both)
+        yield _Change(name, *(None if value == {} else value for value in values))
+    samples = (_map(one, "options").get("sample", _UNKNOWN) for one in both)
+    yield _Change("sample", *samples)
+
+
+def _program_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
+    old, new = map(_program, both)
+    if old[0] != new[0]:
+        yield _Change("program", *(" ".join(filter(None, one)) for one in (old, new)))
+    elif old[1] and new[1]:
+        yield _Change(f"version of {new[0]}", old[1], new[1])
+    infos = [_map(one, "model_info") for one in both]
+    for key in _MACHINE:
+        yield _Change(key, *(one.get(key) or _UNKNOWN for one in infos))
+    old_args, new_args = map(_model_arguments, both)
+    for key in BATCH_KEYS:
+        yield _Change(key, *(one.get(key, "automatic") for one in (old_args, new_args)))
+
+
+def _program(results: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and version of the program that made the results."""
+    if "pytest_evals_version" in results:
+        return "pytest-model-evals", str(results["pytest_evals_version"])
+    name = str(results.get("program") or "lm-eval")
+    key = "lm_eval_version" if name == "lm-eval" else "program_version"
+    return name, str(results.get(key) or "")
+
+
+def _map(results: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = results.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+class _TaskChanges:
+    """Differences in one task."""
+
+    def __init__(
+        self, before: Side, now: Side, task: str, pairs: Sequence[Pair]
+    ) -> None:
+        self._sides, self._task, self._pairs = (before, now), task, pairs
+
+    def _of(self, section: str) -> list[Any]:
+        return [one.of(section, self._task) for one in self._sides]
+
+    def few_shot(self) -> Iterator[_Change]:
+        shots = (_UNKNOWN if one is None else one for one in self._of("n-shot"))
+        yield _Change("few-shot examples", *shots)
+
+    def settings(self) -> Iterator[_Change]:
+        configs = [_mapping(one) for one in self._of("configs")]
+        sent = [*map(_sent, self._pairs[0])] if self._pairs else [None]
+        given = [one.get("generation_kwargs") for one in configs]
+        old, new = map(_mapping, given if None in sent else sent)
+        for key in {**old, **new}:
+            yield _Change(f"generation argument {key}", old.get(key), new.get(key))
+        flat = [{**_mapping(one.get("dataset_kwargs")), **one} for one in configs]
+        for key in _DATASET:
+            yield _Change(key, *(one.get(key, _UNKNOWN) for one in flat))
+        rows = [one.rows.get(self._task, ()) for one in self._sides]
+        yield _Change("filters", *map(_filters, rows))
+        lists = (one.get("filter_list", _UNKNOWN) for one in configs)
+        yield _Change("filter_list", *lists)
+        yield _Change("metrics", *map(_metrics, rows))
+        versions = (_UNKNOWN if one is None else one for one in self._of("versions"))
+        yield _Change("version of the task", *versions)
+
+    def prompts(self) -> Iterator[RunDifference]:
+        known = [
+            pair
+            for pair in self._pairs
+            if all(row.get("prompt_hash") is not None for row in pair)
+        ]
+        changed = [pair for pair in known if _is_other_prompt(*pair)]
+        if changed:
+            n = f"{len(changed):,} of {len(known):,} documents"
+            share = f"{len(changed) / len(known):.0%}"
+            yield RunDifference(
+                text=f"prompts: {n} ({share}) of {self._task} have another prompt",
+                examples=tuple(islice(map(_prompt_example, changed), _EXAMPLES)),
+            )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _filters(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted({str(row.get("filter")) for row in rows}))
+
+
+def _metrics(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted({one for row in rows for one in row.get("metrics") or ()}))
+
+
+def _sent(row: Row) -> Mapping[str, Any] | None:
+    """The generation arguments of a document's request."""
+    found = _mapping(_mapping(row.get("arguments")).get("gen_args_0")).get("arg_1")
+    return found if isinstance(found, Mapping) else None
+
+
+def _is_other_prompt(old: Row, new: Row) -> bool:
+    if old["prompt_hash"] == new["prompt_hash"]:
+        return False
+    texts = _prompt(old), _prompt(new)
+    return not texts[0] or texts[0] != texts[1]  # a chat has several forms
+
+
+def _prompt(row: Row) -> str:
+    """The prompt as text; of a chat its messages."""
+    found = _mapping(_mapping(row.get("arguments")).get("gen_args_0")).get("arg_0")
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return "\n".join(
+            f"{one.get('role')}: {one.get('content')}"
+            if isinstance(one, Mapping)
+            else str(one)
+            for one in found
+        )
+    return found if isinstance(found, str) else ""
+
+
+def _prompt_example(pair: Pair) -> str:
+    texts = [_prompt(row) for row in pair]
+    shown = word_diff(*texts) if all(texts) else "only hashes are stored"
+    return f"{pair[1].get('id')}: {shown}"
+
+
+def word_diff(before: str, now: str) -> str:
+    """The first change in a text: ``… the [-sum-]{+total+} of …``."""
+    old, new = (re.findall(r"\s+|[^\s]+", text) for text in (before, now))
+    start = sum(1 for _ in takewhile(_is_pair, zip(old, new, strict=False)))
+    ends = zip(reversed(old[start:]), reversed(new[start:]), strict=False)
+    end = sum(1 for _ in takewhile(_is_pair, ends))
+    after = old[len(old) - end :][: 2 * _CONTEXT]
+    old, new = old[: len(old) - end], new[: len(new) - end]
+    lead = old[max(0, start - 2 * _CONTEXT) : start]
+    middle = _marked(old[start:], new[start:])
+    dots = "… " * (start > 2 * _CONTEXT), " …" * (end > 2 * _CONTEXT)
+    return f"{dots[0]}{_line(lead)}{middle}{_line(after)}{dots[1]}"
+
+
+def _is_pair(two: tuple[str, str]) -> bool:
+    return two[0] == two[1]
+
+
+def _marked(old: Sequence[str], new: Sequence[str]) -> str:
+    """Words with the marks of a word diff; those of long texts are cut."""
+    old, new = old[:_WORDS], new[:_WORDS]
+    parts = []
+    for tag, *at in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, come = _line(old[at[0] : at[1]]), _line(new[at[2] : at[3]])
+        if tag == "equal":
+            parts.append(gone)
+        else:
+            parts += [f"[-{_cut(gone)}-]"] * bool(gone)
+            parts += [f"{{+{_cut(come)}+}}"] * bool(come)
+    return _cut("".join(parts), 4 * _LONGEST)
+
+
+def _line(words: Sequence[str]) -> str:
+    return "".join(words).replace("\n", "\\n")
+
+
+def _cut(text: str, longest: int = 2 * _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return _cut(_line([text]), _LONGEST)
