@@ -1,5 +1,5 @@
-"""Why two runs differ, as far as their files tell: settings and prompts, without any
-statistics. The most likely cause of another number comes first.
+"""Differences between the settings and prompts of two runs, the most likely cause of a
+changed number first.
 
 Runs of other programs have the form of lm-eval's results, as ours do.
 """
