@@ -15,7 +15,8 @@ Work with results of evals. To run evals, use pytest: pytest --model=MODEL evals
 
 commands:
   judge   judge gates on results that exist already, made by any program
-  report  write the HTML report of a stored run
+  report  write the HTML report of such results
+  export  write such results in the form of lm-eval or of the Hub
 """
 
 
@@ -33,9 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pytest_evals import report
 
         return report.main(given[1:])
+    if given and given[0] == "export":
+        from pytest_evals import export
+
+        return export.main(prog, given[1:])
     parser = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {{judge,report}} …",
+        usage=f"{prog} {{judge,report,export}} …",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,8 +1,5 @@
-"""``python -m pytest_evals.report RUN_DIR -o out.html``: write the HTML report of a
-stored run.
-
-Does not run tasks or open a model.
-"""
+"""``pytest-model-evals report RUN -o out.html``: write the HTML report of results that
+exist already, made by any program. No task runs and no model is opened."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_evals.errors import StoreError
+from pytest_evals.errors import EvalsError, StoreError
+from pytest_evals.judge_command.stored import stored_run
 from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.comparison import changes
-from pytest_evals.store.history import EarlierRun, read_run
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
@@ -27,16 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the HTML report and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pytest_evals.report",
-        description="Write the HTML report of a stored run.",
+        description="Write the HTML report of results of any program.",
     )
     parser.add_argument(
-        "run", metavar="RUN_DIR", help="folder of a run: .evals/runs/<time>-<model>"
+        "run", metavar="RUN", type=Path, help="folder of a run, or results as for judge"
     )
     parser.add_argument(
         "others",
-        metavar="OTHER_RUN_DIR",
+        metavar="OTHER_RUN",
         nargs="*",
-        help="folders of other runs, shown next to it for each document; "
+        type=Path,
+        help="other runs, shown next to it for each document; "
         "default: the newest stored runs with the same requests",
     )
     parser.add_argument(
@@ -52,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         path = _write(options)
-    except StoreError as error:
+    except EvalsError as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_USE
     sys.stdout.write(f"report: {path}\n")
@@ -64,7 +62,7 @@ def _write(options: argparse.Namespace) -> Path:
     output = Path(options.output)
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
-    run, *others = [_run(Path(one)) for one in (options.run, *options.others)]
+    run, *others = map(stored_run, (options.run, *options.others))
     before, found = None, None
     if options.compare:
         base = run.path.resolve().parent.parent
@@ -73,18 +71,6 @@ def _write(options: argparse.Namespace) -> Path:
     shown = OtherRuns(before, found, others or None)
     write_html(run, output, others=shown, option="-o")
     return output
-
-
-def _run(folder: Path) -> EarlierRun:
-    """Return the run in a folder, which may be named by its results file."""
-    try:
-        return read_run(folder.parent if folder.name == "results.json" else folder)
-    except StoreError as error:
-        if "\n  fix: " in str(error):
-            raise
-        raise StoreError(
-            f"{error}\n  fix: pass the folder of a run, .evals/runs/<time>-<model>"
-        ) from None
 
 
 if __name__ == "__main__":

@@ -12,16 +12,16 @@ from xml.etree import ElementTree
 
 from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.gate import WORST_FIRST, Outcome, Verdict
+from pytest_evals.judge_command.stored import as_stored
 from pytest_evals.judge_command.verdicts import Judged
 from pytest_evals.reports.details.gate import gate_lines, headline
 from pytest_evals.reports.escape import one_line
-from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.github.annotations import annotation_lines, of_verdicts
 from pytest_evals.reports.github.pull_request import run_markdown
 from pytest_evals.reports.terminal.comparison import comparison_lines, difference_lines
 from pytest_evals.reports.terminal.summary import summary_lines
 from pytest_evals.store.files import append_lines, make_folder, replace_text, write_json
-from pytest_evals.store.history import EarlierRun, MemoryRun
+from pytest_evals.store.history import EarlierRun
 
 _COMMENT = 65_000
 """Bytes of a file of Markdown: GitHub takes comments of 65,536 characters."""
@@ -96,11 +96,10 @@ def write_files(
         StoreError: A file cannot be written.
     """
     result = replace(judged.result, comparison=comparison)
-    found = results_json(result, exit_code=exit_code)
-    found["program"] = run.results.get("program") or "pytest-model-evals"
+    stored = as_stored(run, result, exit_code)
     if path := paths["json"]:
         make_folder(path.parent, "--json")
-        write_json(path, found)
+        write_json(path, dict(stored.results))
     if path := paths["markdown"]:
         make_folder(path.parent, "--markdown")
         replace_text(path, run_markdown(result, _COMMENT), "--markdown")
@@ -111,12 +110,8 @@ def write_files(
         from pytest_evals.reports.html.other_runs import OtherRuns
         from pytest_evals.reports.html.write import write_html
 
-        documents = {task: list(run.all_rows(task)) for task in run.tasks}
-        shown_run = MemoryRun(path=run.path, results=found, documents=documents)
         changes = asdict(comparison) if comparison is not None else None
-        write_html(
-            shown_run, path, others=OtherRuns(None, changes, []), option="--html"
-        )
+        write_html(stored, path, others=OtherRuns(None, changes, []), option="--html")
     _on_github(judged)
 
 

@@ -18,7 +18,7 @@ from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
-from pytest_evals.plugin.reporting.html import Html
+from pytest_evals.plugin.reporting.exports import Exports
 from pytest_evals.plugin.reporting.max_warnings import OpenGates, are_counted
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
@@ -78,8 +78,8 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     Faults.begin(config)
     if (publishing := Publishing(session)).is_needed:
         register(publishing, "evals-publishing")
-    if options.html is not None:
-        register(Html(session), "evals-html")
+    if options.html is not None or options.export:
+        register(Exports(session), "evals-exports")
     if are_counted(config):
         register(OpenGates(config), "evals-open-gates")
     register(Listeners(session), "evals-listeners")

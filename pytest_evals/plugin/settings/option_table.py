@@ -273,6 +273,13 @@ class Options:
         ini=False,
     )
     html: Path | None = option("reports", "PATH", "Write an HTML report to this file.")
+    export: str = option(
+        "reports",
+        "FORM",
+        "Also write the run as lm-eval does (lm-eval), or as results of a model's "
+        "repository on the Hub (hub), to the folder export in that of the run.",
+        read=one_of("lm-eval", "hub"),
+    )
     markdown: Path | None = option(
         "reports",
         "PATH",

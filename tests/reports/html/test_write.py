@@ -257,8 +257,7 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
     [
         (
             ["nowhere"],
-            "error: cannot read 'nowhere/results.json': No such file or directory\n"
-            "  fix: pass the folder of a run, .evals/runs/<time>-<model>\n",
+            "error: nowhere: no such file or folder\n",
         ),
         ([".", "-o", "."], "error: '.' is a folder\n  fix: name a file with -o"),
     ],
