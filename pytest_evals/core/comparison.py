@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal
+
+from pytest_evals.core.display import table
 
 ENVIRONMENT = "environment differs: "
 """Start of the note about other hardware and libraries."""
@@ -71,3 +75,37 @@ class Comparison:
     refused: tuple[str, ...] = ()
     """Reasons why tasks could not be compared; empty if all could."""
     warnings: tuple[str, ...] = ()  # documents and tasks that only one run has
+
+    def __repr__(self) -> str:
+        rows = ("  ".join(map(str, row)) for row in self._rows())
+        lines = [*self._notes(), *(f"  {row}" for row in rows)]
+        return "\n".join([f"<Comparison with {self.name}>", *lines])
+
+    def _repr_html_(self) -> str:
+        """The changes of metrics as a table, for notebooks."""
+        heading = ("task", "metric", "before", "now", "change", "90% CI")
+        notes = (f"<p>{escape(line)}</p>" for line in self._notes())
+        title = f"<p><b>compared with {escape(self.name)}</b></p>"
+        return "\n".join([title, *notes, table(heading, [*self._rows()])])
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for one in self.metrics:
+            limits = (one.low, one.high)
+            ci = "" if None in limits else "[{:+.4g}, {:+.4g}]".format(*limits)
+            if one.before is None or one.now is None:
+                change = "-"
+            elif one.unit == "percent":
+                change, ci = f"{one.now / one.before - 1:+.2%}", f"{ci} relative"
+            else:
+                change = f"{one.now - one.before:+.4g}"
+            values = (
+                f"{v:.4g}" if v is not None else "-" for v in (one.before, one.now)
+            )
+            yield one.task, one.key, *values, change, ci or one.no_interval
+
+    def _notes(self) -> Iterator[str]:
+        counts = f"{len(self.worse)} worse, {len(self.better)} better"
+        yield f"{self.n_paired} documents: {counts}"
+        yield from (f"differs: {one.text}" for one in self.differences)
+        yield from (f"not compared: {text}" for text in self.refused)
+        yield from self.warnings

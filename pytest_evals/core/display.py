@@ -60,17 +60,17 @@ def as_html(
     """
     parts = [f"<p><b>{escape(title)}</b>: {escape(counts)}</p>"]
     numbers = [(m["task"], m["metric"], number(m), m["n_scored"]) for m in metrics]
-    parts.append(_table(("task", "metric", "value", "documents"), numbers))
+    parts.append(table(("task", "metric", "value", "documents"), numbers))
     if gates:
         columns = ("task", "gate", "outcome", "reason")
         verdicts = [tuple(gate[column] for column in columns) for gate in gates]
         styles = [_FAILED if gate.get("is_red") else "" for gate in gates]
-        parts.append(_table(columns, verdicts, styles))
+        parts.append(table(columns, verdicts, styles))
     return "\n".join([*parts, *(f"<p>{escape(line)}</p>" for line in notes)])
 
 
-def as_frame(rows: Iterable[Row]) -> Any:
-    """A ``pandas.DataFrame``.
+def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> Any:
+    """A ``pandas.DataFrame``. ``columns``: those of a frame without rows.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -79,7 +79,8 @@ def as_frame(rows: Iterable[Row]) -> Any:
         import pandas as pd
     except ImportError:
         raise MissingExtraError("to_pandas()", "pandas", "pandas") from None
-    return pd.DataFrame(list(rows))
+    found = list(rows)
+    return pd.DataFrame(found, columns=None if found else columns)
 
 
 def number(row: Row) -> str:
@@ -93,11 +94,12 @@ def number(row: Row) -> str:
     return f"{row['value']:.4g}{noise}"
 
 
-def _table(
+def table(
     heading: tuple[str, ...],
     rows: Sequence[tuple[Any, ...]],
     styles: Sequence[str] = (),
 ) -> str:
+    """An HTML table with the first rows; all text is escaped."""
     lines = ["<table>", _row("th", heading)]
     for number, row in enumerate(rows[:_MOST]):
         lines.append(_row("td", row, styles[number] if styles else ""))

@@ -73,6 +73,17 @@ class Doc:
     row: Mapping[str, Any] = field(default_factory=dict)
     target: Any = None
 
+    @property
+    def target_text(self) -> str:
+        """The correct answers as text, of choices too; without one, the target."""
+        try:
+            golds = self.get_golds()
+        except IndexError:
+            golds = []
+        if golds:
+            return " | ".join(map(str, golds))
+        return "" if self.target is None else str(self.target)
+
     def get_golds(self) -> list[str]:
         """The correct answers as strings; a choice that is a list contributes all its
         synonyms.

@@ -149,6 +149,18 @@ class Metric:
         return f"{self.name},{self.filter}"
 
 
+class Limits(NamedTuple):
+    """Confidence limits, and how they were computed."""
+
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+
+
+_Z = 1.6448536269514722
+"""The 95% quantile of the normal distribution."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
     """A metric over the documents of a task.
@@ -181,6 +193,23 @@ class MetricResult:
     total: int | None = None
     error: str = ""
     how: Metric | None = field(default=None, repr=False, compare=False)
+
+    def limits(self) -> Limits:
+        """Limits of the 90% confidence interval: Wilson's for a proportion, else from
+        the standard error."""
+        if self.estimate is None:
+            return Limits()
+        value, stderr = self.estimate.value, self.estimate.stderr
+        if self.total is not None and self.n_scored:
+            n, z2 = self.n_scored, _Z * _Z
+            middle = (self.total + z2 / 2) / (n + z2)
+            share = self.total / n
+            spread = _Z * math.sqrt(n * share * (1 - share) + z2 / 4) / (n + z2)
+            return Limits(middle - spread, middle + spread, "Wilson")
+        if stderr is None:
+            return Limits()
+        method = " ".join(f"normal, {self.estimate.method} standard error".split())
+        return Limits(value - _Z * stderr, value + _Z * stderr, method)
 
     @property
     def key(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_evals.core.comparison import Comparison
@@ -287,7 +287,7 @@ class RunResult:
         if rows not in _ROWS:
             hint = suggestion(str(rows), [*_ROWS])
             raise OptionError(f"to_pandas(): unknown rows {rows!r}{hint}")
-        return as_frame(_ROWS[rows](self))
+        return as_frame(_ROWS[rows](self), _COLUMNS[rows])
 
 
 def _counts(run: RunResult) -> str:
@@ -325,13 +325,23 @@ def _shown(run: RunResult) -> Iterator[dict[str, Any]]:
         yield {**row, "limits": limits} | ({"value": limited.value} if limits else {})
 
 
+def _with_gates(run: RunResult) -> Iterator[dict[str, Any]]:
+    """The rows of metrics, with the confidence limits of a gate, if any."""
+    for row in _metrics(run):
+        gates = (v for v in run.verdicts if v.is_about(row["task"], row["metric"]))
+        limits = next((v.interval for v in gates if v.shown_limits), None)
+        yield {**row, **(asdict(limits) if limits else {})}
+
+
 def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:
     for metric in result.metrics:
         estimate = metric.estimate
+        limits = metric.limits()
         yield {
             "metric": metric.key,
             "value": estimate.value if estimate else None,
             "stderr": estimate.stderr if estimate else None,
+            **limits._asdict(),
             "n_scored": metric.n_scored,
             "n_errored": metric.n_errored,
             "n_unscored": metric.n_unscored,
@@ -369,7 +379,7 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
                 "status": record.status.value,
                 "correct": record.correct,
                 "prompt": _prompt(record),
-                "target": record.doc.target,
+                "target": record.doc.target_text,
                 "response": _response(record),
                 "answer": answers[0] if answers else "",
                 "explanation": " ".join(s.explanation for s in record.scores).strip(),
@@ -422,8 +432,15 @@ def _compared(comparison: Comparison | None) -> Iterator[str]:
     yield from (f"not compared: {text}" for text in comparison.refused)
 
 
+_COLUMNS: Mapping[Rows, tuple[str, ...]] = {
+    "metrics": ("task", "metric", "value", "stderr", "low", "high", "method"),
+    "gates": ("task", "gate", "outcome", "is_red", "value", "low", "high", "reason"),
+    "documents": ("task", "id", "index", "status", "correct", "prompt", "target"),
+    "changes": ("task", "id", "change", "target", "before", "now"),
+}
+"""The columns of frames without rows."""
 _ROWS: Mapping[Rows, Callable[[RunResult], Iterator[dict[str, Any]]]] = {
-    "metrics": _metrics,
+    "metrics": _with_gates,
     "gates": _gates,
     "documents": _documents,
     "changes": _changes,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.core.comparison import Comparison, MetricChange, RunDifference
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
@@ -101,6 +102,65 @@ def test_frames_have_a_row_for_each_metric_gate_and_document(run):
     assert list(documents["id"]) == ["a", "b"]
     assert list(documents["status"]) == ["scored", "errored"]
     assert documents["acc,none"].isna().tolist() == [False, True]
+
+
+def test_a_frame_without_rows_has_its_columns(run):
+    pytest.importorskip("pandas")
+    columns = ["task", "id", "change", "target", "before", "now"]
+    assert [*run.to_pandas("changes").columns] == columns
+
+
+def test_metrics_have_the_limits_of_a_gate_or_their_own(run):
+    pytest.importorskip("pandas")
+    (verdict,) = run.verdicts
+    limits = Interval(0.41, 0.94, "Clopper-Pearson")
+    judged = replace(run, verdicts=(replace(verdict, interval=limits),))
+    (one,) = judged.to_pandas().to_dict("records")
+    assert (one["low"], one["high"], one["method"]) == (0.41, 0.94, "Clopper-Pearson")
+    (one,) = replace(run, verdicts=()).to_pandas().to_dict("records")
+    assert one["low"] == pytest.approx(0.75 - 1.645 * 0.25, abs=1e-3)
+    assert one["method"] == "normal, standard error"
+
+
+def test_limits_of_a_proportion_are_those_of_wilson():
+    from statsmodels.stats.proportion import proportion_confint
+
+    for count in (0, 7, 20):
+        metric = MetricResult(
+            name="acc",
+            filter="none",
+            estimate=Estimate(count / 20, 0.0),
+            n_scored=20,
+            total=count,
+        )
+        found = metric.limits()
+        expected = proportion_confint(count, 20, alpha=0.1, method="wilson")
+        assert found[:2] == pytest.approx(expected, abs=1e-12)
+
+
+def test_targets_of_choices_are_text(run):
+    pytest.importorskip("pandas")
+    assert [*run.to_pandas("documents")["target"]] == ["2", "3"]
+
+
+def test_a_comparison_is_a_table_in_notebooks():
+    change = MetricChange(
+        task=HOSTILE, key="acc,none", before=0.8, now=0.9, low=-0.01, high=0.21
+    )
+    found = Comparison(
+        name="main",
+        metrics=(change,),
+        n_paired=10,
+        differences=(RunDifference(text="dtype: x (baseline: y)"),),
+    )
+    html = found._repr_html_()
+    assert "<img" not in html
+    assert "[-0.01, +0.21]" in html
+    assert "differs: dtype: x (baseline: y)" in html
+    assert repr(found).splitlines()[:2] == [
+        "<Comparison with main>",
+        "10 documents: 0 worse, 0 better",
+    ]
 
 
 def test_unknown_rows_are_an_error(run):

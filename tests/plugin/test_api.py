@@ -252,7 +252,7 @@ def test_a_run_is_saved_and_another_one_compared_with_it_as_in_pytest(both):
     (by_script,) = {*Path(".evals/runs").glob("*/comparison.json")} - {by_pytest}
     both_found = [json.loads(path.read_text()) for path in (by_script, by_pytest)]
     for one in both_found:
-        one["warnings"] = []  # the two models have different descriptions
+        one["differences"] = []  # the two models have different descriptions
     assert both_found[0] == both_found[1]
     assert "compared with main: 10 documents, 2 worse, 1 better" in repr(result)
     assert "2 worse, 1 better" in result._repr_html_()

@@ -37,7 +37,7 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
         "prompt": tail(prompt_of(record), _PROMPT),
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
         "answer": cut(_answer(record), _ANSWER),
-        "target": cut(_target(record), _ANSWER),
+        "target": cut(record.doc.target_text, _ANSWER),
         "reason": cut(_reason(record), _PROMPT),
     }
     return [f"{indent}{name:7} {text}" for name, text in facts.items() if text]
@@ -86,14 +86,3 @@ def _returned(record: Record) -> dict[str, str]:
 def _reason(record: Record) -> str:
     """Return the explanation of the first score that has one."""
     return next((s.explanation for s in record.scores if s.explanation), "")
-
-
-def _target(record: Record) -> str:
-    doc = record.doc
-    try:
-        golds = doc.get_golds()
-    except IndexError:
-        golds = []
-    if golds:
-        return " | ".join(str(gold) for gold in golds)
-    return "" if doc.target is None else str(doc.target)
