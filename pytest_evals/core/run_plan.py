@@ -46,6 +46,7 @@ class GatePlan:
     """Share of the documents that early stopping is expected to run."""
     warning: str = ""
     """Why its verdict has little value; empty if there is no such reason."""
+    about: str = ""  # chances of a sampled run, empty for others
     why: str = ""  # why nothing was computed; empty otherwise
 
 

@@ -53,7 +53,7 @@ def decide(gate: Gate, estimate: GateEstimate, bracket: Bracket = ()) -> Decisio
 
 def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
     """``None`` if the gate compares the number."""
-    if estimate.n_whole:
+    if estimate.n_whole or estimate.of_sample:
         return gate.confidence
     if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
         return None

@@ -382,7 +382,7 @@ def _of_group(
         )
     rules = [rule for rule in result.group.aggregates if rule.metric == gate.metric]
     by_task = has_limits(gate) or gate.baseline or gate.reducer
-    if not by_task and not (rules and metric.n_lost):
+    if not by_task and not (rules and (metric.n_lost or gate.control)):
         return GroupObservations(metric=metric), tuple(notes)
     if not rules:
         raise InvalidGateError(f"{metric.key} is not a mean over tasks")
@@ -401,6 +401,8 @@ def _task_of_group(
     notes: tuple[str, ...] = ()
     if gate.baseline:
         task, reference, notes = shared_records(gate, task, find)
+    elif gate.control:
+        reference = find(gate.control, task.task.name)
     seen = None if own is None else _of_task(gate, own, task, reference)
     return seen, notes
 

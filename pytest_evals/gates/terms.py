@@ -131,6 +131,8 @@ class GateEstimate:
             then compared for every inference target.
         n_whole: Documents of the benchmark, if only a sample was run and the others
             are known from a baseline; 0 otherwise.
+        of_sample: Whether the documents are a sample of the benchmark that the baseline
+            does not complete.
         judge_limits: Confidence limits over this run's documents, which cover the
             judge's error only.
     """
@@ -147,6 +149,7 @@ class GateEstimate:
     notes: tuple[str, ...] = ()
     n_labels: int = 0
     n_whole: int = 0
+    of_sample: bool = False
     judge_limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property

@@ -9,7 +9,7 @@ completion order would be biased.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Verdict
@@ -39,12 +39,19 @@ from pytest_evals.store.history import EarlierRun
 
 
 class Watched(NamedTuple):
-    """A gate with its steps, their metric, and its baseline's values, if any."""
+    """A gate with its steps, and what is known of its documents.
+
+    Args:
+        before: Values of the documents in its baseline, if any.
+        rest: Values of the benchmark's other documents, if a sample of a complete
+            baseline's documents is run: then the whole benchmark's verdict counts.
+    """
 
     gate: Gate
     metric: Metric
     steps: Steps
     before: Mapping[int, float]
+    rest: Sequence[float] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,6 +86,14 @@ def earlier_values(run: EarlierRun, task: str, metric: Metric) -> dict[int, floa
     return values
 
 
+def control_of(suite: Suite, compare: str) -> str:
+    """The name of the baseline that completes sampled runs, empty without one: the run
+    of ``--evals-compare``, or the only one that gates name."""
+    named = {gate.baseline for run in suite.all() for gate in run.gates}
+    names = {compare} if compare else {*filter(None, named)}
+    return names.pop() if len(names) == 1 else ""
+
+
 _CORRECTED = "its failure would be corrected for the other gates of its family"
 
 
@@ -96,6 +111,7 @@ class EarlyStopping:
         self._suite, self._baselines, self._compared = suite, baselines, compared
         self._error = 0.0 if config.stop == "curtail" else config.stop_error
         self._promise = 1 - config.stop_error
+        self._options, self._compare = config.options, config.compare
         self._commit, self._seed = commit_of(config.root), config.order_seed
         self._candidates: list[StoppableTask] | None = None
         self._watched: dict[str, StoppableTask] = {}
@@ -154,15 +170,21 @@ class EarlyStopping:
             metric = named[0] if len(named) == 1 else None
             if run.task.exclude is not None:
                 return "excluded documents are known only after scoring"
-            before = self._before(run, gate, metric)
+            control = gate.baseline or self._control(gate)
+            before = self._before(run, control, metric)
             steps: Steps | str = _CORRECTED
             if isinstance(before, str):
                 steps = before
             elif not self._is_corrected(gate):
-                steps = steps_of(gate, metric, len(run.indices), before)
+                n = len(before) or len(run.indices)
+                steps = steps_of(gate, metric, n, before)
             if isinstance(steps, str) or isinstance(before, str) or metric is None:
                 return f"of gate {gate.id!r}, {steps}"
-            candidates.append(Watched(gate, metric, steps, before))
+            here = {index: before[index] for index in run.indices if index in before}
+            rest = [one for index, one in before.items() if index not in here]
+            if not gate.baseline:
+                gate = replace(gate, control=control)
+            candidates.append(Watched(gate, metric, steps, here, rest))
         return candidates
 
     def _is_corrected(self, gate: Gate) -> bool:
@@ -172,22 +194,31 @@ class EarlyStopping:
         family = [one for one in gates if family_of(one) == own and has_limits(one)]
         return own is not None and has_limits(gate) and len(family) > 1
 
+    def _control(self, gate: Gate) -> str:
+        """Return the baseline that completes the sample of a gate's task."""
+        if gate.over != "run" or not self._options.get("sample"):
+            return ""
+        return control_of(self._suite, self._compare)
+
     def _before(
-        self, run: TaskRun, gate: Gate, metric: Metric | None
+        self, run: TaskRun, control: str, metric: Metric | None
     ) -> Mapping[int, float] | str:
-        """Return the values of documents in a gate's baseline, by position in the
-        dataset, empty for a gate without one; or the reason why they are unknown."""
-        if not gate.baseline or metric is None:
+        """Return the values of documents in a baseline, by position in the dataset,
+        empty without one; or the reason why they are unknown."""
+        if not control or metric is None:
             return {}
-        baseline = self._baselines.run(gate.baseline)
+        baseline = self._baselines.run(control)
         if isinstance(baseline, str):
             return baseline
         try:
             values = earlier_values(baseline, run.task.name, metric)
         except StoreError as error:
             return str(error)
-        if set(values) != set(run.indices):
-            return f"the baseline {gate.baseline} has other documents"
+        is_known = values.keys() >= {*run.indices}
+        if not is_known or (
+            len(values) > len(run.indices) and not self._options.get("sample")
+        ):
+            return f"the baseline {control} has other documents"
         return values
 
     def watch(self, tasks: Sequence[StoppableTask]) -> None:
@@ -207,11 +238,13 @@ class EarlyStopping:
 
     def _pays(self, task: StoppableTask, error: float) -> bool:
         n, positions, past = len(task.order), task.positions, []
-        for gate, metric, steps, before in task.gates:
+        for gate, metric, steps, before, rest in task.gates:
             old = in_order(before or _old(self._compared, task.name, metric), positions)
+            old = old if old is None else [*old, *rest]
             past.append((steps, old))
-            task.watches.append(Watch(gate, steps, n, error=error, old=old))
-        share = expected_share(past, task.size, error)
+            whole = n + len(rest)
+            task.watches.append(Watch(gate, steps, whole, error=error, old=old))
+        share = expected_share(past, task.size, error, n)
         self.shares[task.name] = share
         if share is None or share <= PAYS:
             return True
@@ -259,7 +292,8 @@ class EarlyStopping:
 
     def _fault(self, one: Watched) -> str:
         """Why finished documents cannot be compared with the baseline, or ""."""
-        reference = self._baselines.find(one.gate.baseline, one.gate.task)
+        name = one.gate.baseline or one.gate.control
+        reference = self._baselines.find(name, one.gate.task)
         values = reference.values.get(one.metric.key, {})
         moved = any(one.before.get(index) != value for index, value in values.items())
         if reference.overlap is not None:
@@ -274,7 +308,7 @@ class EarlyStopping:
             return None
         task = self._watched[gate.task]
         for watch, one in zip(task.watches, task.gates, strict=True):
-            if one.gate == gate:
+            if one.gate.id == gate.id:
                 key = one.metric.key
                 number = next((x for x in result.metrics if x.key == key), None)
                 return watch.verdict(number, self._promise)

@@ -4,6 +4,7 @@ other gates of their family."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
@@ -13,10 +14,13 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.gates.observations import all_tied
 from pytest_evals.run.baselines import Baselines
 from pytest_evals.run.config import RunConfig
-from pytest_evals.run.early_stopping import EarlyStopping
+from pytest_evals.run.early_stopping import EarlyStopping, control_of
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.records import Records
 from pytest_evals.run.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_evals.gates.plan import Known
 
 
 class GateJudge:
@@ -70,11 +74,7 @@ class GateJudge:
         the name of that run."""
         if gate.baseline or not self._config.options.get("sample"):
             return gate
-        named = [one.baseline for run in self._suite.all() for one in run.gates]
-        names = (
-            [self._config.compare] if self._config.compare else [*filter(None, named)]
-        )
-        return replace(gate, control=names[0]) if len({*names}) == 1 else gate
+        return replace(gate, control=control_of(self._suite, self._config.compare))
 
     def _near_misses(
         self, verdict: Verdict, result: TaskResult | GroupResult
@@ -134,16 +134,26 @@ class GateJudge:
             return ""
         from pytest_evals.gates.plan import weakness
 
-        return weakness(gate, n, self.range_of(gate))
+        return weakness(gate, n, self.known_of(gate))
 
-    def range_of(self, gate: Gate) -> tuple[float, float] | None:
-        """Return the range of a document's value of a gate's metric, if it is a
-        mean."""
-        from pytest_evals.gates.plan import range_of
+    def known_of(self, gate: Gate) -> Known:
+        """Return what is known of a gate's documents before the run."""
+        from pytest_evals.gates.plan import Known, range_of
+        from pytest_evals.gates.power import Stratum
 
         tasks = self._suite.tasks
         names = [one for one in self._suite.tasks_of(gate.task) if one in tasks]
-        return range_of(gate, [m for one in names for m in tasks[one].task.metrics])
+        limits = range_of(gate, [m for one in names for m in tasks[one].task.metrics])
+        group = self._suite.groups.get(gate.task)
+        if group is None:
+            return Known(limits)
+        rules = [one for one in group.group.aggregates if one.metric == gate.metric]
+        is_weighted = not rules or rules[0].weighted
+        sizes = {name: len(tasks[name].ids) for name in sorted(names)}
+        weights = {name: n if is_weighted else 1 for name, n in sizes.items() if n}
+        total = sum(weights.values())
+        strata = [Stratum(sizes[name], w / total) for name, w in weights.items()]
+        return Known(limits, strata, names=(*weights,))
 
     def _judged(self, gate: Gate) -> Verdict:
         """Return the verdict of a gate on its own, without its family."""

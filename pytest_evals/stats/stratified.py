@@ -9,7 +9,7 @@ most. With one stratum it is the rule for a mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -113,16 +113,30 @@ def stratified(
         weights: Of each; they add up to 1.
     """
     found = [_stratum(one) for one in spreads]
-    strata = tuple(one for one in found if one is not None)
+    strata = [one for one in found if one is not None]
     if len(strata) < len(found) or len({(one.low, one.high) for one in strata}) != 1:
         return None
+    return _weighted(strata, weights)
+
+
+def stratified_counts(
+    strata: Sequence[Mapping[float, float]], weights: Sequence[float]
+) -> StratifiedMean:
+    """Estimate a weighted sum of means, of which how many documents have each value is
+    known. The values are all values of the range's ends, and others."""
+    return _weighted([_of_counts(one) for one in strata], weights)
+
+
+def _weighted(
+    strata: Sequence[BoundedMean], weights: Sequence[float]
+) -> StratifiedMean:
     pairs = [*zip(weights, strata, strict=True)]
     return StratifiedMean(
         value=math.fsum(weight * one.value for weight, one in pairs),
         stderr=math.hypot(*(weight * one.stderr for weight, one in pairs)),
         low=strata[0].low,
         high=strata[0].high,
-        strata=strata,
+        strata=tuple(strata),
         weights=tuple(weights),
     )
 
@@ -142,7 +156,7 @@ def _stratum(spread: IntervalEstimate) -> BoundedMean | None:
     return None
 
 
-def _of_counts(counts: dict[float, float]) -> BoundedMean:
+def _of_counts(counts: Mapping[float, float]) -> BoundedMean:
     """The mean of values, each with the number of its documents; the range is that of
     the values."""
     n, low, high = math.fsum(counts.values()), min(counts), max(counts)

@@ -13,9 +13,12 @@ from statsmodels.stats.proportion import proportion_confint
 from pytest_evals import judge_gate
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
-from pytest_evals.gates.plan import forecast, weakness
+from pytest_evals.gates.plan import Known, forecast, weakness
+from pytest_evals.gates.power import Stratum, rule_of
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.stats.independent import IndependentDifference, SampledShare
 from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.stratified import stratified_counts
 
 HERE = Place(Path("arc.yaml"), 1)
 
@@ -254,9 +257,9 @@ def test_a_bare_threshold_has_no_power_warning():
 def test_a_gate_that_no_answers_can_pass_says_so_before_the_run(keys, limits, n):
     """(1 - share)^n <= 0.05."""
     gate = read_gate(keys, task="arc", source=HERE)
-    assert f"only from {n} documents on" in weakness(gate, n - 1, limits)
-    assert weakness(gate, n, limits) == ""
-    assert forecast(gate, n, None, limits=limits).n_needed == n
+    assert f"only from {n} documents on" in weakness(gate, n - 1, Known(limits))
+    assert weakness(gate, n, Known(limits)) == ""
+    assert forecast(gate, n, None, known=Known(limits)).n_needed == n
 
 
 @pytest.mark.parametrize(("scores", "n"), [([0.3, 0.5, 0.7], 149), ([0, 1, 1], 133)])
@@ -267,3 +270,84 @@ def test_a_verdict_names_the_documents_that_an_unchanged_model_needs(scores, n):
         assert found.outcome == outcome
         named = [note for note in found.notes if f"only from {n} documents on" in note]
         assert bool(named) == (outcome == "inconclusive")
+
+
+def group_outcomes(gate, strata, truth, runs=1500):
+    """Proportions of simulated groups that fail and that pass. ``truth``: maps a
+    random generator and a number of documents to counts of values."""
+    rng = np.random.default_rng(3)
+    bar = -float(gate.margin.value) if gate.margin else float(gate.bounds[0].value)
+    found = []
+    for _ in range(runs):
+        counts = [truth(rng, one) for one in strata]
+        spread = stratified_counts(counts, [one.weight for one in strata])
+        found.append((spread.p_less(bar) < 0.05, spread.p_greater(bar) <= 0.05))
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "drop"), [((100,) * 5, 0.0), ((40, 60, 300), 0.05), ((250,) * 8, 0.03)]
+)
+def test_a_group_of_changes_is_planned_by_the_rule_of_its_strata(sizes, drop):
+    strata = [Stratum(n, n / sum(sizes)) for n in sizes]
+    gate, flips = no_worse("population"), 0.06
+
+    def change(rng, one):
+        shares = [(flips - drop) / 2, (flips + drop) / 2, 1 - flips]
+        gained, lost, same = rng.multinomial(one.n, shares).tolist()
+        return {-1.0: lost, 0.0: same, 1.0: gained}
+
+    planned = rule_of(gate, None, flips, strata)(sum(sizes), drop)
+    simulated = group_outcomes(gate, strata, change)
+    assert list(planned) == pytest.approx(
+        list(simulated), abs=0.025
+    )  # 2 standard errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "rates"),
+    [
+        ((100,) * 5, (0.8,) * 5),
+        ((50, 300, 900), (0.95, 0.7, 0.5)),
+        ((20, 20), (0.8, 0.8)),
+    ],
+)
+def test_a_group_of_shares_is_planned_by_the_rule_of_its_strata(sizes, rates):
+    pairs = zip(sizes, rates, strict=True)
+    strata = [Stratum(n, n / sum(sizes), rate) for n, rate in pairs]
+    mean = sum(one.weight * one.last for one in strata)
+
+    def shares(rng, one):
+        right = int(rng.binomial(one.n, one.last))
+        return {0.0: one.n - right, 1.0: right}
+
+    for bar in (mean - 0.05, mean + 0.03):
+        gate = floor(min=round(bar, 4), over="population")
+        planned = rule_of(gate, mean, 0.05, strata)(sum(sizes), 0.0)
+        simulated = group_outcomes(gate, strata, shares)
+        assert list(planned) == pytest.approx(
+            list(simulated), abs=0.025
+        )  # 2 standard errors
+
+
+def test_a_sampled_run_is_planned_with_the_knowledge_of_the_baseline():
+    """Compared with gates on drawn samples of a benchmark of 5,000 documents, of which
+    2% are lost and 2% gained."""
+    n, whole, gate = 400, 5000, no_worse("run", "0.02")
+    found = forecast(gate, n, 0.7, 0.04, Known(n_whole=whole))
+    rng = np.random.default_rng(0)
+    change = np.repeat([-1, 1, 0], [100, 100, 4800])
+    old = np.r_[np.ones(100), np.zeros(100), np.ones(3400), np.zeros(1400)]
+    passed = 0
+    for _ in range(300):
+        at = rng.permutation(whole)[:n]
+        right, drawn = int(old[at].sum()), change[at]
+        difference = IndependentDifference(
+            SampledShare(int((drawn == 1).sum()), n - right, 1500, whole),
+            SampledShare(int((drawn == -1).sum()), right, 3500, whole),
+        )
+        passed += difference.interval(0.95).low >= -0.02
+    assert f"points passes in {100 * passed / 300:.0f}"[:-1] in found.about
+    assert found.false_positive_rate < 0.001 and found.n_needed < whole

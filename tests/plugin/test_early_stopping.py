@@ -291,3 +291,17 @@ def test_evaluate_stops_at_the_same_document_as_pytest(big, monkeypatch):
 def test_invalid_stop_arguments_of_evaluate_are_refused(wish, message):
     with pytest.raises(OptionError, match=message):
         evaluate("evals", "scripted:x", **wish)
+
+
+def test_a_sampled_run_is_decided_early_by_the_verdict_of_the_whole_benchmark(big):
+    drop = {"metric": "exact_match", "baseline": "main", "max_drop": 0.1, "over": "run"}
+    gates(big, "one", drop, {"metric": "exact_match", "min": 0.7, "id": "floor"})
+    assert big.run("evals/one.yaml", "--evals-save-baseline=main", model=None).ret == 0
+    options = ("--evals-sample=500", "--evals-stop=auto")
+    done = big.run("evals/one.yaml", *options, model=None)
+    assert done.ret == 0 and done.parseoutcomes()["stopped"] >= 250
+    path = max(big.pytester.path.glob(".evals/runs/*/results.json"))
+    for gate in json.loads(path.read_text())["gates"]:
+        assert (
+            "decided after" in gate["reason"] and "of 600 documents" in gate["reason"]
+        )

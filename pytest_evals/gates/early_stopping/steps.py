@@ -243,7 +243,10 @@ _SEED = 20240229
 
 
 def expected_share(
-    gates: Sequence[tuple[Steps, Sequence[float] | None]], wave: int, error: float
+    gates: Sequence[tuple[Steps, Sequence[float] | None]],
+    wave: int,
+    error: float,
+    n_run: int | None = None,
 ) -> float | None:
     """The expected share of documents until all gates are decided, if the model behaves
     as in another run.
@@ -251,6 +254,7 @@ def expected_share(
     Args:
         gates: Steps of each gate, and the contribution of each document in another run.
         error: Error probability of each gate.
+        n_run: Documents that are run, by default all.
 
     Returns:
         The mean over random orders; ``None`` if there is no other run.
@@ -260,8 +264,11 @@ def expected_share(
     for steps, old in gates:
         if old is None:
             return None
-        values = np.array(old, dtype=float)
-        share = [_share(values, steps, wave, error, rng) for _ in range(ORDERS)]
+        values, whole = np.array(old, dtype=float), len(old)
+        share = [
+            min(1.0, _share(values, steps, wave, error, rng) * whole / (n_run or whole))
+            for _ in range(ORDERS)
+        ]
         shares.append(float(np.mean(share)))
     return max(shares, default=None)
 

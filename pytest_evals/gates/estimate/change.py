@@ -12,10 +12,6 @@ from typing import Any
 from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import Metric, Totals
 from pytest_evals.errors import EvalsError
-from pytest_evals.gates.estimate.sampled_run import (
-    estimate_whole_change,
-    sampled_run,
-)
 from pytest_evals.gates.estimate.sums import (
     NEGLIGIBLE,
     Labels,
@@ -59,8 +55,6 @@ def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
     metric, pairs, reference = seen.metric, pairs_of(gate, seen), seen.reference
     assert reference is not None
     assert metric.how is not None
-    if gate.over == "run" and (sampled := sampled_run(gate, seen, pairs)):
-        return estimate_whole_change(sampled)
     before = {**dict(zip(pairs.positions, pairs.old, strict=True)), **pairs.lost}
     seen.check_range(gate, before, f" in {reference.baseline!r}")
     _check_drops(gate, seen, pairs)

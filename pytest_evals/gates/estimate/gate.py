@@ -3,17 +3,24 @@ the tasks of a group, combined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.group import combined, extremes
 from pytest_evals.gates.estimate.published import estimate_published
-from pytest_evals.gates.estimate.sampled_run import estimate_whole, sampled_run
+from pytest_evals.gates.estimate.sampled_run import (
+    estimate_sample,
+    estimate_sampled_group,
+    is_sample,
+    sampled_run,
+)
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
-from pytest_evals.gates.observations import GroupObservations, Observations, pairs_of
+from pytest_evals.gates.observations import GroupObservations, Observations
 from pytest_evals.gates.terms import (
     Bracket,
     ChangeEstimate,
@@ -55,7 +62,7 @@ def _estimate(gate: Gate, seen: Observations | GroupObservations) -> GateEstimat
     if isinstance(seen, GroupObservations):
         estimate = _of_group(gate, seen)
     else:
-        estimate = _of_whole(gate, seen) or _of_task(gate, seen)
+        estimate = _of_single(gate, seen)
     return estimate if not gate.published else estimate_published(gate, seen, estimate)
 
 
@@ -65,10 +72,51 @@ def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
     return estimate_change(gate, seen) if is_change else estimate_value(gate, seen)
 
 
+def _of_single(gate: Gate, seen: Observations) -> GateEstimate:
+    if not is_sample(gate, seen):
+        return _of_task(gate, seen)
+    if found := sampled_run(gate, seen):
+        return estimate_sample(gate, found)
+    return _as_new_documents(gate, seen.metric, partial(_of_task, seen=seen))
+
+
+def _as_new_documents(
+    gate: Gate, metric: MetricResult, estimate: Callable[[Gate], GateEstimate]
+) -> GateEstimate:
+    """The estimate of a sample that the baseline cannot complete: limits for a
+    population of documents hold for a benchmark, too."""
+    found = estimate(replace(gate, over="population"))
+    note = (
+        f"limits of a sample of documents: {metric.name} is not a mean of values in a "
+        "known range, so the baseline does not complete the sample"
+    )
+    return replace(found, notes=(*found.notes, note), of_sample=True)
+
+
 def _of_group(gate: Gate, seen: GroupObservations) -> GateEstimate:
-    metric, members = seen.metric, seen.members
+    members = seen.members
     if not members:
-        return estimate_point(metric)
+        return estimate_point(seen.metric)
+    if not any(is_sample(gate, one.seen) for one in members):
+        return _combined(gate, seen)
+    found = {one.seen.task: sampled_run(gate, one.seen) for one in members}
+    known = {name: one for name, one in found.items() if one is not None}
+    if len(known) < len(found):
+        return _as_new_documents(gate, seen.metric, partial(_combined, seen=seen))
+    sizes = [
+        seen.times[name] * (one.n_whole if seen.is_weighted else 1)
+        for name, one in known.items()
+    ]
+    weights = [Fraction(size, sum(sizes)) for size in sizes]
+    return replace(
+        estimate_sampled_group(gate, known, weights),
+        n_errored=seen.metric.n_errored,
+        n_unscored=seen.metric.n_unscored,
+    )
+
+
+def _combined(gate: Gate, seen: GroupObservations) -> GateEstimate:
+    metric, members = seen.metric, seen.members
     estimates = []
     for member in members:
         try:
@@ -114,17 +162,3 @@ def _most_varied(metric: MetricResult) -> Sequence[int]:
         return ()
     n = metric.n_scored + metric.n_lost
     return (min(max(n // 2 - metric.total, 0), metric.n_lost),)
-
-
-def _of_whole(gate: Gate, seen: Observations) -> GateEstimate | None:
-    """The whole benchmark's value from a sampled run, if a complete baseline is
-    known."""
-    reference, how = seen.reference, seen.metric.how
-    if not gate.control or gate.over != "run" or gate.published or how is None:
-        return None
-    if reference is None or reference.fault or how.labels is not None:
-        return None
-    if not reference.rest.get(seen.metric.key):
-        return None
-    sampled = sampled_run(gate, seen, pairs_of(gate, seen))
-    return None if sampled is None else estimate_whole(sampled)

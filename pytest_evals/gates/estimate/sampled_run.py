@@ -9,13 +9,15 @@ hypergeometric limits, which are combined (MOVER).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
+from pytest_evals.gates.estimate.group import combined_change
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
-from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.observations import Observations, pairs_of
 from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, Pairs
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.independent import IndependentDifference, SampledShare
@@ -50,14 +52,28 @@ class SampledRun(NamedTuple):
         return mean(every)
 
 
-def sampled_run(gate: Gate, seen: Observations, pairs: Pairs) -> SampledRun | None:
-    """A run that is a random sample of a complete baseline's documents; ``None`` for
-    other runs, and for metrics that are not means of values in a known range."""
+def is_sample(gate: Gate, seen: Observations) -> bool:
+    """Whether a gate over the whole benchmark has a sample of a complete baseline's
+    documents."""
+    how, reference = seen.metric.how, seen.reference
+    if gate.over != "run" or reference is None or reference.fault or gate.published:
+        return False
+    is_labelled = how is not None and how.labels is not None
+    return bool(reference.rest.get(seen.metric.key)) and not is_labelled
+
+
+def sampled_run(gate: Gate, seen: Observations) -> SampledRun | None:
+    """The sample and the rest of the benchmark; ``None`` for metrics that are not means
+    of values in a known range.
+
+    Raises:
+        InvalidGateError: The runs cannot be compared.
+    """
     reference, how = seen.reference, seen.metric.how
-    assert reference is not None
-    rest = reference.rest.get(seen.metric.key)
-    if not rest or how is None or not how.is_mean or gate.reducer:
+    if reference is None or how is None or not how.is_mean or gate.reducer:
         return None
+    pairs = pairs_of(gate, seen)
+    rest = reference.rest.get(seen.metric.key, ())
     every = [*pairs.old, *pairs.lost.values(), *pairs.new, *rest]
     ends = limits_of(every, how.known_limits)
     if ends is None or len(pairs.old) + len(pairs.lost) + len(rest) != reference.n:
@@ -65,13 +81,10 @@ def sampled_run(gate: Gate, seen: Observations, pairs: Pairs) -> SampledRun | No
     return SampledRun(pairs, rest, ends)
 
 
-def estimate_whole_change(found: SampledRun) -> ChangeEstimate:
-    """The change of the number over the whole benchmark."""
-    return _change(found, 0.0)
-
-
-def estimate_whole(found: SampledRun) -> GateEstimate:
-    """The number over the whole benchmark."""
+def estimate_sample(gate: Gate, found: SampledRun) -> GateEstimate:
+    """The number over the whole benchmark, or its change."""
+    if gate.margin is not None:
+        return _change(found, 0.0)
     before = found.before
     change = _change(found, float(before))
     return GateEstimate(
@@ -85,29 +98,55 @@ def estimate_whole(found: SampledRun) -> GateEstimate:
     )
 
 
+def estimate_sampled_group(
+    gate: Gate, found: Mapping[str, SampledRun], weights: Sequence[Fraction]
+) -> GateEstimate:
+    """The same of a group. ``found``: the samples of its tasks, by name."""
+    pairs = [*zip(weights, found.values(), strict=True)]
+    before = sum((w * one.before for w, one in pairs), Fraction(0))
+    known = 0.0 if gate.margin is not None else float(before)
+    changes = [_change(one, known, as_stratum=True) for one in found.values()]
+    n_whole = sum(one.n_whole for one in found.values())
+    change = replace(combined_change([*found], changes, weights), n_whole=n_whole)
+    if gate.margin is not None:
+        return change
+    lows, highs = zip(*(one.ends for one in found.values()), strict=True)
+    return GateEstimate(
+        value=before + change.value if _is_exact(change) else change.now,
+        n=change.n,
+        spread=change.spread,
+        method=change.method,
+        n_whole=n_whole,
+        range=(min(lows), max(highs)),
+    )
+
+
 def _is_exact(change: ChangeEstimate) -> bool:
     return isinstance(change.before, Fraction) and isinstance(change.value, Fraction)
 
 
-def _change(found: SampledRun, known: float) -> ChangeEstimate:
-    """The change, of which ``known`` is added to the limits."""
+def _change(
+    found: SampledRun, known: float, *, as_stratum: bool = False
+) -> ChangeEstimate:
+    """The change, of which ``known`` is added to the limits. ``as_stratum``: whether
+    they are those of a mean, which tasks of a group can share."""
     old, new = found.pairs.old, found.pairs.new
     before, whole = found.before, found.n_whole
     shares = None
     value: Fraction | float
-    if isinstance(before, Fraction) and {*new} <= {0, 1}:
+    is_counted = isinstance(before, Fraction) and {*new} <= {0, 1}
+    if is_counted:
         shares, spread = _of_shares(found, known)
         value = _scaled_up(spread.new) - _scaled_up(spread.old)
         limits: IntervalEstimate = spread
-    else:
+    if as_stratum or not is_counted:
         differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
         low, high = found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]
         moved = [known + one for one in differences]
-        spread_ = estimate_bounded(moved, None, (known + low, known + high)).spread
-        assert spread_ is not None
-        unseen = whole - len(old)
-        limits = spread_.scaled(whole / unseen) if unseen else spread_
-        value = mean(differences)
+        bounded = estimate_bounded(moved, None, (known + low, known + high)).spread
+        assert bounded is not None
+        limits = bounded.scaled(whole / max(1, whole - len(old)))
+        value = Fraction(mean(differences)) if is_counted else mean(differences)
     return ChangeEstimate(
         value=value,
         n=len(old),

@@ -18,7 +18,7 @@ from pytest_evals.core.request import Generate, Request, as_sent
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
-from pytest_evals.gates.plan import forecast
+from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.reference_models import reference_models
@@ -232,20 +232,40 @@ class PlanMode:
                 n = sum(len(by_task.get(name, ())) for name in members)
                 if not n or gate.is_about_documents:
                     continue
-                limits = self._session.run.gate_judge.range_of(gate)
-                found = forecast(gate, n, self._number(gate, run), limits=limits)
+                known = self._known(gate, run)
+                found = forecast(gate, n, self._number(gate, run), known=known)
                 read = stopping.shares.get(gate.task) if stopping is not None else None
                 yield replace(found, read=read)
 
+    def _known(self, gate: Gate, run: EarlierRun | None) -> Known:
+        """Return what is known of a gate's documents, with the earlier values of a
+        group's tasks and the size of a sampled run's complete baseline."""
+        known = self._session.run.gate_judge.known_of(gate)
+        pairs = zip(known.strata, known.names, strict=True)
+        strata = [
+            one._replace(last=self._number(replace(gate, task=name), run))
+            for one, name in pairs
+        ]
+        known, before = known._replace(strata=strata), self._before(gate, run)
+        if before is None or not self._session.run.config.options.get("sample"):
+            return known
+        counts = before.results.get("counts", {}).get(gate.task)
+        return known._replace(n_whole=counts["selected"]) if counts else known
+
+    def _before(self, gate: Gate, run: EarlierRun | None) -> EarlierRun | None:
+        """Return the baseline of a gate, by default the earlier run."""
+        if not gate.baseline:
+            return run
+        session = self._session
+        here = session.config.invocation_params.dir
+        try:
+            return find_run(session.options.dir, gate.baseline, here)
+        except StoreError:
+            return None
+
     def _number(self, gate: Gate, run: EarlierRun | None) -> float | None:
         """Return the value of a gate's metric in an earlier run."""
-        if gate.baseline:
-            session = self._session
-            here = session.config.invocation_params.dir
-            try:
-                run = find_run(session.options.dir, gate.baseline, here)
-            except StoreError:
-                return None
+        run = self._before(gate, run)
         results = run.results.get("results") if run is not None else None
         numbers = results.get(gate.task) if isinstance(results, dict) else None
         if not isinstance(numbers, dict):

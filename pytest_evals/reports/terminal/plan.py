@@ -53,6 +53,11 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
         lines += [TableLine("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
         lines += [TableLine(text) for text in _remarks(forecast)]
+        for one in forecast.gates:
+            if one.about:
+                lines += _wrapped(
+                    f"- {one.gate.task}::{one.gate.id}: {one.about}", width
+                )
         for why, names in _uncomputed(forecast).items():
             lines += _wrapped(f"- {', '.join(names)}: {why}", width)
     warnings = (

@@ -1,0 +1,322 @@
+"""Probabilities that a gate fails and that it passes, before the run.
+
+There is one calculation: a :data:`Rule` gives both probabilities for a number of
+documents and a true drop. Each kind of gate has the rule of the limits that decide it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.gates.terms import has_limits
+from pytest_evals.stats.independent import IndependentDifference, SampledShare
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    IntervalEstimate,
+    Proportion,
+)
+from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.power import chance_below, paired_stderr
+from pytest_evals.stats.stratified import stratified_counts
+
+_ROUNDING = 1e-9
+_STEP = 8
+"""Numbers of documents between which edges of rules are interpolated."""
+_TAIL = 1e-6
+"""Tail probability of the numbers of flips that is not summed, on each side."""
+
+Rule = Callable[[int, float], tuple[float, float]]
+"""Documents and true drop → probabilities that the gate fails and that it passes."""
+
+
+class Stratum(NamedTuple):
+    """A task of a group. ``last``: its value in the earlier run, if known."""
+
+    n: int
+    weight: float
+    last: float | None = None
+
+
+def rule_of(
+    gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
+) -> Rule | None:
+    """The rule of a gate; ``None`` if chance plays no part in it.
+
+    Args:
+        share: The expected number, ``None`` if unknown.
+        flips: Flip rate between two runs.
+        strata: The tasks of a group.
+    """
+    if gate.published is not None:
+        return _published_rule(gate, share or 0.0)
+    strata = strata if len(strata) > 1 and gate.over == "population" else ()
+    if gate.margin is None:
+        return _floor_rule(gate, share, flips, strata)
+    allowed = gate.margin.allowed(1.0 if share is None else share)
+    if allowed <= 0 or flips <= 0:
+        return None
+    if gate.over == "population":
+        return _paired_rule(allowed, flips, 1 - gate.confidence, strata)
+    return _normal_rule(gate, -allowed, 0.0, partial(paired_stderr, flips))
+
+
+def _floor_rule(
+    gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
+) -> Rule:
+    (bound,), alpha = gate.bounds, 1 - gate.confidence
+    rises = bound.op in (">=", ">")
+    # Upper thresholds are lower thresholds of the complementary proportion.
+    edge = float(bound.value) if rises else 1 - float(bound.value)
+    start = edge if share is None else share if rises else 1 - share
+    if gate.over != "population":
+        return _normal_rule(gate, edge, start, lambda n, _: math.sqrt(flips / 2 / n))
+    if not strata:
+        return lambda n, drop: _binomial(n, edge, start - drop, alpha)
+    if not rises:
+        strata = [
+            one._replace(last=None if one.last is None else 1 - one.last)
+            for one in strata
+        ]
+    return _group_rule(edge, start, alpha, strata)
+
+
+def _normal_rule(
+    gate: Gate, edge: float, start: float, stderr: Callable[[int, float], float]
+) -> Rule:
+    """For a number that is compared, or over reruns."""
+    z = NormalDist().inv_cdf(gate.confidence) if has_limits(gate) else 0.0
+
+    def chances(n: int, drop: float) -> tuple[float, float]:
+        sd, reach = stderr(n, drop) or 1 / n, z * stderr(n, 0.0)
+        fails = chance_below(edge - reach, start - drop, sd)
+        return fails, 1 - chance_below(edge + reach, start - drop, sd)
+
+    return chances
+
+
+def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, float]:
+    """Exact limits of a proportion."""
+
+    def fails(edge: float, share: float) -> float:
+        from scipy.stats import binom
+
+        most = int(binom.ppf(alpha, n, edge))
+        while most >= 0 and binom.cdf(most, n, edge) > alpha:
+            most -= 1
+        return float(binom.cdf(most, n, share)) if most >= 0 else 0.0
+
+    return fails(edge, share), fails(1 - edge, 1 - share)
+
+
+def _paired_rule(
+    margin: float, flips: float, alpha: float, strata: Sequence[Stratum]
+) -> Rule:
+    """A change of correct and wrong answers: Tango's limits; of a group, those of its
+    tasks as strata. Summed over the flips and the losses among them, which are
+    binomial."""
+
+    def change(n: int, changed: float, lost: float) -> IntervalEstimate:
+        if not strata:
+            return PairedProportions(changed - lost, lost, n)
+        counts = {-1.0: lost / n, 0.0: 1 - changed / n, 1.0: (changed - lost) / n}
+        return _as_strata(strata, n, [counts] * len(strata))
+
+    @cache
+    def edges(n: int, changed: int) -> tuple[float, float]:
+        """For a number of flips: the losses from which on it fails, and up to which it
+        passes; fractional."""
+        fails = _root(lambda k: alpha - change(n, changed, k).p_less(-margin), changed)
+        passes = _root(
+            lambda k: change(n, changed, k).p_greater(-margin) - alpha, changed
+        )
+        return (
+            changed + 1.0 if fails is None else fails,
+            changed if passes is None else passes,
+        )
+
+    def chances(n: int, drop: float) -> tuple[float, float]:
+        import numpy as np
+        from scipy.stats import binom
+
+        rate = min(1.0, max(flips, drop))
+        worse = (rate + drop) / (2 * rate)
+        low, high = (int(binom.ppf(q, n, rate)) for q in (_TAIL, 1 - _TAIL))
+        changed = np.arange(low, high + 1)
+        # Edges change slowly with the flips; those of strata are slow to compute.
+        step = max(_STEP, (high - low) // 8) if strata else 1
+        nodes = [*range(low - low % step, high + step, step)]
+        known = np.array([edges(n, one) for one in nodes])
+        failing, passing = (np.interp(changed, nodes, side) for side in known.T)
+        weights = binom.pmf(changed, n, rate)
+        fails = binom.sf(np.ceil(failing - _ROUNDING) - 1, changed, worse)
+        passes = binom.cdf(np.floor(passing + _ROUNDING), changed, worse)
+        return float(weights @ fails), float(weights @ passes)
+
+    return chances
+
+
+def _root(rising: Callable[[float], float], most: float) -> float | None:
+    """Where a function of a number of documents crosses 0: -1 if it is above 0
+    throughout, ``None`` if it is below."""
+    from scipy.optimize import brentq
+
+    if rising(0.0) > 0:
+        return -1.0
+    if rising(most) <= 0:
+        return None
+    return float(brentq(rising, 0.0, most, xtol=1e-6))
+
+
+def _as_strata(
+    strata: Sequence[Stratum], n: int, shares: Sequence[Mapping[float, float]]
+) -> IntervalEstimate:
+    """The estimate of a group with ``n`` documents. ``shares``: of each task, value →
+    its share of the documents."""
+    scale = n / sum(one.n for one in strata)
+    counts = [
+        {value: share * one.n * scale for value, share in each.items()}
+        for one, each in zip(strata, shares, strict=True)
+    ]
+    return stratified_counts(counts, [one.weight for one in strata])
+
+
+def _group_rule(
+    edge: float, last: float, alpha: float, strata: Sequence[Stratum]
+) -> Rule:
+    """A lower threshold for the mean of several proportions, with the limits of strata.
+
+    The mean's distribution is normal with its first correction for skewness, and one
+    for its steps if all documents have the same weight.
+    """
+    lasts = [last if one.last is None else one.last for one in strata]
+
+    def moved(by: float) -> list[float]:
+        return [min(1.0, max(0.0, one + by)) for one in lasts]
+
+    def mean(shares: Sequence[float]) -> float:
+        pairs = zip(strata, shares, strict=True)
+        return math.fsum(one.weight * share for one, share in pairs)
+
+    @cache
+    def edges(n: int) -> tuple[float, float]:
+        """The numbers below which it fails, and from which on it passes."""
+
+        def spread(by: float) -> IntervalEstimate:
+            return _as_strata(strata, n, [{0.0: 1 - p, 1.0: p} for p in moved(by)])
+
+        fails = _root(lambda by: spread(by - 1).p_less(edge) - alpha, 2.0)
+        passes = _root(lambda by: alpha - spread(by - 1).p_greater(edge), 2.0)
+        low, high = (
+            2.0 if by is None else mean(moved(by - 1)) if by >= 0 else -1.0
+            for by in (fails, passes)
+        )
+        return low, high
+
+    def chances(n: int, drop: float) -> tuple[float, float]:
+        shares = moved(-drop)
+        scale = n / sum(one.n for one in strata)
+        center, variance, third = mean(shares), 0.0, 0.0
+        each = [one.weight / (one.n * scale) for one in strata]
+        for one, share, weight in zip(strata, shares, each, strict=True):
+            noise = one.weight * weight * share * (1 - share)
+            variance += noise
+            third += weight * noise * (1 - 2 * share)
+        step = each[0] if max(each) - min(each) <= _ROUNDING * max(each) else 0.0
+
+        def below(number: float) -> float:
+            if step:
+                number = (math.ceil(number / step - _ROUNDING) - 0.5) * step
+            if variance <= 0:
+                return float(center < number)
+            z = (number - center) / math.sqrt(variance)
+            bend = third / float(variance**1.5) * (z * z - 1) / 6
+            chance = NormalDist().cdf(z) - bend * NormalDist().pdf(z)
+            return min(1.0, max(0.0, chance))
+
+        fails, passes = edges(n)
+        return below(fails), 1 - below(passes)
+
+    return chances
+
+
+def _published_rule(gate: Gate, share: float) -> Rule:
+    """A drop since a published number, by the limits of both (MOVER)."""
+    published = gate.published
+    assert published is not None
+    assert gate.margin is not None
+    reference, n_old = float(published.value), published.n
+    bar = -gate.margin.allowed(reference)
+    old = (
+        ExactValue(reference) if n_old is None else Proportion(reference * n_old, n_old)
+    )
+
+    @cache
+    def edges(n: int) -> tuple[int, int]:
+        """The smallest numbers of correct answers that do not fail, and that pass."""
+
+        def limits(correct: int) -> ConfidenceInterval:
+            difference = IndependentDifference(Proportion(correct, n), old)
+            return difference.interval(gate.confidence)
+
+        every = range(n + 1)
+        kept = bisect_left(every, True, key=lambda k: limits(k).high >= bar)
+        return kept, bisect_left(every, True, key=lambda k: limits(k).low >= bar)
+
+    def chances(n: int, drop: float) -> tuple[float, float]:
+        from scipy.stats import binom
+
+        (kept, passing), true = edges(n), max(0.0, share - drop)
+        fails, passes = binom.cdf(kept - 1, n, true), binom.sf(passing - 1, n, true)
+        return float(fails), float(passes)
+
+    return chances
+
+
+def sample_rule(
+    bar: float, n_right: int, n_whole: int, flips: float, confidence: float
+) -> Rule:
+    """Hypergeometric limits of gained and lost answers, combined (MOVER)."""
+    sizes = (n_whole - n_right, n_right)
+
+    @cache
+    def limits(drawn: int, size: int, most: int) -> Any:
+        """(most + 1, 3) value and limits for each number of changed documents."""
+        import numpy as np
+
+        shares = [SampledShare(k, drawn, size, n_whole) for k in range(most + 1)]
+        return np.array([(one.value, *one.interval(confidence)) for one in shares])
+
+    def chances(n: int, drop: float) -> tuple[float, float]:
+        import numpy as np
+        from scipy.stats import hypergeom
+
+        right = round(n * n_right / n_whole)
+        changed = max(flips, drop) * n_whole
+        lost = min(n_right, round((changed + drop * n_whole) / 2))
+        gained = min(sizes[0], max(0, round(changed) - lost))
+        sides, weights = [], []
+        for drawn, size, k in zip(
+            (n - right, right), sizes, (gained, lost), strict=True
+        ):
+            chance = hypergeom(size, k, drawn)
+            most = int(chance.isf(_TAIL)) if k and drawn else 0
+            weights.append(chance.pmf(range(most + 1)))
+            # As many limits for most drops, since they are slow to compute.
+            rounded = min(drawn, -(-most // _STEP) * _STEP)
+            sides.append(limits(drawn, size, rounded)[: most + 1].T)
+        (gain, gain_low, gain_high), (loss, loss_low, loss_high) = sides
+        value = np.subtract.outer(gain, loss)
+        below = np.hypot.outer(gain - gain_low, loss_high - loss)
+        above = np.hypot.outer(gain_high - gain, loss - loss_low)
+        weight = np.outer(*weights)
+        fails = weight[value + above < bar - _ROUNDING].sum()
+        return float(fails), float(weight[value - below >= bar - _ROUNDING].sum())
+
+    return chances
