@@ -1,8 +1,10 @@
-"""Masking of known secrets in ``logging`` records: HTTP clients log complete URLs."""
+"""Masking of known secrets in ``logging`` records, since HTTP clients log complete
+URLs, and in warnings that nobody records."""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,12 +14,13 @@ from pytest_evals.masking.registry import hidden, knows_any
 
 @contextmanager
 def masking_logs() -> Iterator[None]:
-    """Mask known secrets in all records that are created inside the block.
+    """Mask known secrets in records that are created, and in warnings that are shown,
+    inside the block.
 
     Filters would not be enough: each applies to one logger, and the loggers of a client
     change with its version.
     """
-    make = logging.getLogRecordFactory()
+    make, show = logging.getLogRecordFactory(), warnings.showwarning
 
     def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = make(*args, **kwargs)
@@ -25,10 +28,17 @@ def masking_logs() -> Iterator[None]:
             _mask(record)
         return record
 
+    def shown(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        text = str(message)
+        show(message if hidden(text) is text else hidden(text), *args, **kwargs)
+
     logging.setLogRecordFactory(masked)
+    warnings.showwarning = shown
     try:
         yield
     finally:
+        if warnings.showwarning is shown:
+            warnings.showwarning = show
         if logging.getLogRecordFactory() is masked:
             logging.setLogRecordFactory(make)
 

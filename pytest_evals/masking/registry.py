@@ -7,9 +7,11 @@ models do not before they are scored.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import takewhile
+from operator import eq
 from typing import ClassVar
 
 MASK = "***"
@@ -22,6 +24,10 @@ _PART = 6
 """Minimum length of the beginning or end of a secret next to an ellipsis."""
 _LONGEST_LINE = 40
 """Length from which the lines of a secret, such as a private key, are secret too."""
+_CUT = 12
+"""Minimum length of the beginning of a secret that is cut off without an ellipsis."""
+_AFTER_CUT = ("", "\n", '"', "'", "\\")
+"""What follows a string that was cut off."""
 _ELLIPSES = ("…", "...")
 _CLOSING = "\"'\\ )("
 """Signs between a truncated string and an ellipsis, at most ``_MOST_CLOSING``."""
@@ -52,12 +58,12 @@ class _Known:
     scopes: ClassVar[list[set[str]]] = [set()]
     forms: tuple[str, ...] = ()
     """All encodings of the secrets, the longest first."""
+    starts: tuple[str, ...] = ()
+    """The first signs of each."""
     joined = ""
     """All of these in one string."""
-    looks: ClassVar[dict[int, Callable[[], None]]] = {}
-    """Functions that register new secrets of the environment, by their scopes."""
-    look: Callable[[], None] | None = None
-    """The one of the innermost scope that has any."""
+    watching: ClassVar[set[int]] = set()
+    """The scopes that learn secrets of the environment."""
 
 
 @contextmanager
@@ -70,20 +76,21 @@ def remembering() -> Iterator[None]:
     finally:
         # Not the last one, where threads have scopes of their own.
         _Known.scopes[:] = [one for one in _Known.scopes if one is not scope]
-        _Known.looks.pop(id(scope), None)
+        _Known.watching.discard(id(scope))
         _renew()
 
 
-def look_by(look: Callable[[], None]) -> None:
-    """Set the function that registers new secrets before anything is masked, until the
-    end of :func:`remembering`."""
-    _Known.looks[id(_Known.scopes[-1])] = look
-    _renew()
+def watch() -> bool:
+    """Let the innermost :func:`remembering` learn secrets of the environment; return
+    whether it does not yet."""
+    scope, n = id(_Known.scopes[-1]), len(_Known.watching)
+    _Known.watching.add(scope)
+    return len(_Known.watching) > n
 
 
-def is_looking() -> bool:
-    """Return whether the innermost :func:`remembering` has such a function."""
-    return id(_Known.scopes[-1]) in _Known.looks
+def is_watching() -> bool:
+    """Return whether secrets of the environment are learned."""
+    return bool(_Known.watching)
 
 
 def learn_secret(secret: str) -> None:
@@ -109,18 +116,33 @@ def learned() -> frozenset[str]:
 def hidden(text: str) -> str:
     """Return a string with known secrets masked; the same object without any.
 
-    The beginning of a secret before an ellipsis, and its end after one, are masked too.
+    Parts are masked too: the beginning of a secret before an ellipsis or, if it is
+    longer, before a quote or the end; and its end after an ellipsis.
     """
     if len(text) < _SHORTEST:
         return text
-    if _Known.look is not None:
-        _Known.look()
-    for form in _Known.forms:
-        if form in text:
+    if starts := [start for start in _Known.starts if start in text]:
+        for form in _Known.forms:
             text = text.replace(form, MASK)
+        for start in starts:
+            text = _without_begins(text, start) if len(start) == _CUT else text
     if _Known.forms and ("…" in text or "..." in text):
         text = _without_parts(text)
     return text
+
+
+def _without_begins(text: str, start: str) -> str:
+    """Mask what is left of a secret with this start that was cut off."""
+    forms = [form for form in _Known.forms if form.startswith(start)]
+    parts, done = [], 0
+    for found in re.finditer(re.escape(start), text):
+        at = found.start()
+        pairs = (zip(form, text[at : at + len(form)], strict=False) for form in forms)
+        n = max(sum(1 for _ in takewhile(lambda two: eq(*two), one)) for one in pairs)
+        if at >= done and text[at + n : at + n + 1] in _AFTER_CUT:
+            parts += [text[done:at], MASK]
+            done = at + n
+    return "".join([*parts, text[done:]])
 
 
 def _without_parts(text: str) -> str:
@@ -172,7 +194,7 @@ def _length_after(text: str, start: int) -> int:
 
 def has_secrets(texts: Iterable[str]) -> bool:
     """Return whether a string contains a known secret."""
-    if not knows_any():
+    if not _Known.forms:
         return False
     text = "\n".join(texts)
     return any(form in text for form in _Known.forms)
@@ -180,8 +202,6 @@ def has_secrets(texts: Iterable[str]) -> bool:
 
 def knows_any() -> bool:
     """Return whether any secret is registered."""
-    if _Known.look is not None:
-        _Known.look()
     return bool(_Known.forms)
 
 
@@ -210,10 +230,13 @@ def _kind(sign: str) -> str:
 
 
 def _renew() -> None:
-    forms = {form for one in learned() for form in _forms(one)}
-    _Known.look = next(reversed([*_Known.looks.values()]), None)
-    _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-    _Known.joined = "\n".join(_Known.forms)
+    known = None
+    while known != (known := learned()):  # other threads may learn meanwhile
+        forms = {form for one in known for form in _forms(one)}
+        starts = {form[:_CUT] for form in forms}
+        _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        _Known.starts = tuple(sorted(starts))
+        _Known.joined = "\n".join(_Known.forms)
 
 
 @lru_cache(maxsize=1024)

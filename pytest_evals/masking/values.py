@@ -23,10 +23,10 @@ from pytest_evals.masking.names import is_secret_name, names_number, names_varia
 from pytest_evals.masking.registry import (
     MASK,
     hidden,
-    is_looking,
     is_reference,
+    is_watching,
     learn_secret,
-    look_by,
+    watch,
 )
 
 T = TypeVar("T")
@@ -72,7 +72,8 @@ _ALONE = re.compile(r"""\s*["']?([\w.-]+)["']?\s*[:=]\s*(\S+)\s*""")
 _STRUCTURE = re.compile(r"""\s*[\[{]\s*["'\[{](?![{%])""")
 """Start of JSON; templates start differently."""
 _SUSPECT = re.compile(
-    rb"(?i)auth|bearer|cookie|credential|jwt|key|pass|pwd|secret|token|://"
+    rb"(?i)auth|bearer|conn|cookie|credential|dsn|jwt|key|pass|pat|pwd|secret|sig|token"
+    rb"|webhook|://"
 )
 _HEADERS = frozenset({"authorization", "cookie"})
 """First items of pairs whose second item is secret, as are secret names with a hyphen;
@@ -223,25 +224,18 @@ def _learn(text: str) -> None:
 
 
 def watch_environment() -> None:
-    """Register the secrets of environment variables, now and whenever they change,
-    until the end of :func:`~pytest_evals.masking.registry.remembering`."""
-    if is_looking():
-        return
-    known: dict[Any, Any] = {}
+    """Register the secrets of environment variables, now and whenever one is set, until
+    the end of :func:`~pytest_evals.masking.registry.remembering`."""
+    if watch():
+        os.putenv = _set_variable  # ``os.environ`` calls it
+        for name, value in [*os.environ.items()]:
+            _learn_variable(name, value)
 
-    def look() -> None:
-        # The bytes below: a hundred times faster than comparing decoded variables.
-        current = getattr(os.environ, "_data", os.environ)
-        if current == known:
-            return
-        changed = [pair for pair in [*current.items()] if known.get(pair[0]) != pair[1]]
-        known.clear()
-        known.update(current)
-        for name, value in changed:
-            _learn_variable(os.fsdecode(name), os.fsdecode(value))
 
-    look_by(look)
-    look()
+def _set_variable(name: Any, value: Any, putenv: Any = os.putenv) -> None:
+    putenv(name, value)
+    if is_watching():
+        _learn_variable(os.fsdecode(name), os.fsdecode(value))
 
 
 def _learn_variable(name: str, value: str) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shlex
 import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -316,9 +317,9 @@ def _addopts(suite: Planted, rng: random.Random) -> str:
         (
             f"--model=openai:m,max_retries=0,base_url=http://127.0.0.1:1/v1?api-key={secret}",
             f"--model=openai:m,token={secret}",
-            f"--model={suite.model} --evals-gen-kwargs=api_key={secret}",
-            f"--model={suite.model} --evals-metadata=password={secret}",
-            f"--model={suite.model} --evals-judge=openai:m,base_url=http://u:{secret}@127.0.0.1:1",
+            f"{shlex.quote(f'--model={suite.model}')} --evals-gen-kwargs=api_key={secret}",
+            f"{shlex.quote(f'--model={suite.model}')} --evals-metadata=password={secret}",
+            f"{shlex.quote(f'--model={suite.model}')} --evals-judge=openai:m,base_url=http://u:{secret}@127.0.0.1:1",
         )
     )
     suite.ini.append(f"addopts = {option}")
@@ -548,7 +549,10 @@ def pytest_sessionfinish(session):
     from pathlib import Path
     from pytest_evals import evaluate
     sys.path.insert(0, ".")
-    import app
+    try:
+        import app
+    except Exception:  # the application's own
+        return
     try:
         with redirect_stdout(StringIO()):  # the application's own output
             found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")

@@ -321,6 +321,12 @@ def test_words_paths_and_numbers_of_the_environment_are_not_secrets(
         ("'sent planted-begin' … (900 characters)", "'sent ***' … (900 characters)"),
         ("'planted-begin...ends-here-9'", "'***...***'"),
         ("…ends-here-9", "…***"),
+        ("'a planted-begin", "'a ***"),
+        (
+            "'sent planted-begin' and planted-beginnings",
+            "'sent ***' and planted-beginnings",
+        ),
+        ("planted-be", "planted-be"),
         ("planted-begin and more…", "planted-begin and more…"),
     ],
 )
