@@ -56,8 +56,8 @@ def error_text(error: BaseException, function: object = None) -> str:
         if not frame.filename.startswith((_PACKAGE, "<"))
     ]
     code = getattr(function, "__code__", None)
-    own = [frame for frame in frames if code and frame.filename == code.co_filename]
-    frame = next(reversed(own or frames), None)
+    inside = [frame for frame in frames if code and frame.filename == code.co_filename]
+    frame = next(reversed(inside or frames), None)
     if frame is None:
         return text
     return f"{text} ({Place(Path(frame.filename), frame.lineno or 0)})"

@@ -33,10 +33,10 @@ def read_csv_rows(
     for split, paths in files.items():
         rows = splits.setdefault(split, [])
         for path in paths:
-            own = [*_rows(path, separator)]
-            if rows and own and list(own[0]) != list(rows[0]):
+            added = [*_rows(path, separator)]
+            if rows and added and list(added[0]) != list(rows[0]):
                 raise _error(path, 1, f"the columns differ from those of {paths[0]}")
-            rows += own
+            rows += added
     return splits
 
 

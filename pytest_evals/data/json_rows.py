@@ -89,9 +89,9 @@ def json_error(path: Path, arguments: Mapping[str, Any]) -> str | None:
     if (
         invalid is not None
         and invalid.among_rows
-        and (own := _error_of(partial(_check_objects, invalid.raw.decode().rstrip())))
+        and (fault := _error_of(partial(_check_objects, invalid.raw.decode().rstrip())))
     ):
-        error, line = own, invalid.number
+        error, line = fault, invalid.number
     return f"{Place(path, line)}: {error}"
 
 

@@ -195,7 +195,7 @@ def _read_plain(key: _CacheKey) -> Mapping[str, Any] | None:
     by_split = files if isinstance(files, Mapping) else {"train": files}
     if source.path == "csv" and source.as_text:
         paths = {split: [*local_files(value)] for split, value in by_split.items()}
-        sizes = [one.stat().st_size for own in paths.values() for one in own]
+        sizes = [one.stat().st_size for listed in paths.values() for one in listed]
         is_small = max(sizes, default=0) <= LARGEST
         with suppress(*UNREADABLE):  # an archive, or files of a server
             if is_small and all(paths.values()):

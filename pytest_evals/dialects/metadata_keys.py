@@ -47,17 +47,17 @@ def misspelled_keys(metadata: object) -> Iterator[tuple[tuple[Any, ...], str]]:
     for key, value in _entries(metadata):
         name = str(key)
         near = [
-            own
-            for own, kinds in OWN_METADATA.items()
-            if type(value) in kinds and name != own and _is_similar(name, own)
+            our_key
+            for our_key, kinds in OWN_METADATA.items()
+            if type(value) in kinds and name != our_key and _is_similar(name, our_key)
         ]
         if not near and name not in OWN_METADATA and _has_conditions(value):
             near = ["gates"]
         if near:
             yield (key,), near[0]
         elif name not in OWN_METADATA:
-            for path, own in _nested_keys(value):
-                yield (key, *path), own
+            for path, our_key in _nested_keys(value):
+                yield (key, *path), our_key
 
 
 def _entries(metadata: object) -> Iterator[tuple[Any, Any]]:

@@ -119,10 +119,10 @@ def _is_same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _pool_error(n: int, size: int, needed: int) -> str:
-    own = " (one more than the examples, because a document is never its own example)"
+    extra = " (one more than the examples, because a document is never its own example)"
     return (
         f"{n} few-shot examples need a pool of {needed} documents"
-        f"{own if needed > n else ''}, but it has {size}"
+        f"{extra if needed > n else ''}, but it has {size}"
     )
 
 

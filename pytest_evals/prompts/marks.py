@@ -25,9 +25,9 @@ def with_marks(
     """Return the tree of a valid template that encloses the output of expressions which
     use these names or variables of the template."""
     tree = environment.parse(text)
-    own = {one.name for one in tree.find_all(nodes.Name) if one.ctx != "load"}
-    own |= {one.name for one in tree.find_all(nodes.Macro)}
-    tree = _Marker(names | own).visit(tree)
+    variables = {one.name for one in tree.find_all(nodes.Name) if one.ctx != "load"}
+    variables |= {one.name for one in tree.find_all(nodes.Macro)}
+    tree = _Marker(names | variables).visit(tree)
     tree.set_environment(environment)
     assert isinstance(tree, nodes.Template)
     return tree

@@ -223,8 +223,8 @@ def _build(step: FilterStep) -> _Built:
         built = make(**step.arguments)
         if not callable(getattr(built, "apply", None)):
             raise EvalsError(f"returned {built!r}, which has no apply(responses, rows)")
-    own = not isinstance(step.function, str) or step.function == "custom"
-    return _Built(name, built, own)
+    is_own = not isinstance(step.function, str) or step.function == "custom"
+    return _Built(name, built, is_own)
 
 
 @lru_cache(maxsize=256)

@@ -72,6 +72,6 @@ def user_place(trace: TracebackType | None) -> Place | None:
     if not frames:
         return None
     first = frames[0][0]
-    own = first if first.startswith("<") else str(Path(first).parent)
-    file, line = [(f, n) for f, n in frames if f.startswith(own)][-1]
+    folder = first if first.startswith("<") else str(Path(first).parent)
+    file, line = [(f, n) for f, n in frames if f.startswith(folder)][-1]
     return Place(Path(file), line)

@@ -34,8 +34,8 @@ def metadata_warnings(top: Section) -> list[str]:
     """Return warnings about keys under ``metadata`` that resemble one of ours."""
     return [
         f"{top.file.place('metadata', *path)}: metadata.{'.'.join(map(str, path))} is "
-        f"not read; did you mean metadata.{own}?"
-        for path, own in misspelled_keys(top.values.get("metadata"))
+        f"not read; did you mean metadata.{known}?"
+        for path, known in misspelled_keys(top.values.get("metadata"))
     ]
 
 

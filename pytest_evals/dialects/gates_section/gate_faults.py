@@ -142,8 +142,8 @@ def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
     # A user function may return a value with that name.
     if any(one.name == gate.metric or one.several is not None for one in metrics):
         return metrics
-    own = run_metrics_of(task).get(gate.metric)
-    return metrics if own is None else (*metrics, own)
+    run_metric = run_metrics_of(task).get(gate.metric)
+    return metrics if run_metric is None else (*metrics, run_metric)
 
 
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:

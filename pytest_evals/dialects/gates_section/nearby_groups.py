@@ -65,10 +65,10 @@ def _faults(
         if not isinstance(group, Group):
             continue
         folder = group.source.path.absolute().parent
-        own = gates.of(group, group.gates, folder)
-        result.add(group_faults(own, group, hooked=hooked(folder)))
-        if own and any(task.name in tasks for task in group.tasks()):
-            ids = ", ".join(gate.id for gate in own)
+        all_gates = gates.of(group, group.gates, folder)
+        result.add(group_faults(all_gates, group, hooked=hooked(folder)))
+        if all_gates and any(task.name in tasks for task in group.tasks()):
+            ids = ", ".join(gate.id for gate in all_gates)
             what = f"group {group.name!r} was not collected, so its gates are not "
             what += f"evaluated: {ids}"
             fix = f"run {Place(group.source.path)} or its folder as well"

@@ -160,26 +160,26 @@ class SuiteGates:
             left_out: Names in the files of these tasks that were not selected.
         """
         known = list(tasks)
-        own = {task.name: Place(task.source.path) for task in known}
-        own |= {group.name: Place(group.source.path) for group in groups}
+        sources = {task.name: Place(task.source.path) for task in known}
+        sources |= {group.name: Place(group.source.path) for group in groups}
         read = {task.source.path.absolute() for task in known}
         faults = GateFaults([], [])
         for gate in self._given:
             if id(gate) not in self._used:
-                what = _no_match(gate, known, [*own])
+                what = _no_match(gate, known, [*sources])
                 faults.problems.append(Problem(what, gate.source))
         for path, gates in self._files.items():
             for gate in gates:
                 if id(gate) in self._used:
                     continue
-                if gate.task in own or gate.task not in left_out:
+                if gate.task in sources or gate.task not in left_out:
                     place = names.look_up(gate.task, path, read)
-                    _add(gate, own, place, faults)
+                    _add(gate, sources, place, faults)
         return faults
 
 
 def _add(
-    gate: Gate, own: Mapping[str, Place], place: Lookup, faults: GateFaults
+    gate: Gate, sources: Mapping[str, Place], place: Lookup, faults: GateFaults
 ) -> None:
     """Add the error of a gate that applies to nothing so far."""
     name, fix = gate.task, ""
@@ -189,7 +189,7 @@ def _add(
         what = f"the task {name!r} is not collected: {place.unread} is not a complete "
         what += "task file"
         fix = "add its missing keys: rows or dataset, or for lm-eval dataset_path"
-    elif elsewhere := place.elsewhere or own.get(name):
+    elif elsewhere := place.elsewhere or sources.get(name):
         what = f"a gates file is for tasks in its folder and below, and {name!r} is in "
         what += str(elsewhere)
         fix = "move the gate to that file or to a gates.yaml above it; --evals-gate "
@@ -202,7 +202,7 @@ def _add(
         faults.warnings.append(Problem(what, gate.source))
         return
     else:
-        what = _unknown_task(name, [*own, *place.names])
+        what = _unknown_task(name, [*sources, *place.names])
     faults.problems.append(Problem(what, gate.source, fix))
 
 

@@ -239,14 +239,14 @@ class _Members:
             return
         clash = library.clash(name, self.file.path)
         self.warnings += [f"{place}: {clash}"] if clash else []
-        own = None
+        extra = None
         if part is not None:
             if entry.kind == "group":
-                own = _select_keys(part, [k for k in _GROUP_ONLY if k in part.values])
-            dropped = (*_DROPPED, "task", *(own.values if own else ()))
+                extra = _select_keys(part, [k for k in _GROUP_ONLY if k in part.values])
+            dropped = (*_DROPPED, "task", *(extra.values if extra else ()))
             keys = [key for key in part.values if key not in dropped]
             over = over.with_member(_select_keys(part, keys))
-        changed = bool(over.keys.values or (own and own.values))
+        changed = bool(over.keys.values or (extra and extra.values))
         if changed and over.origin is None:
             over = over._replace(origin=place)
         if entry.kind != "task" and part is not None and "task" in part.values:
@@ -256,7 +256,7 @@ class _Members:
             )
         for one in self._expand_tag(entry):
             if changed:
-                yield self._with_overrides(one, over, own)
+                yield self._with_overrides(one, over, extra)
             else:
                 yield self.reader.from_file(one)
 
@@ -270,13 +270,13 @@ class _Members:
                 yield task
 
     def _with_overrides(
-        self, entry: IndexEntry, over: _Overrides, own: YamlFile | None
+        self, entry: IndexEntry, over: _Overrides, extra: YamlFile | None
     ) -> Task | Group:
         """A task or group of another file with overrides applied."""
         assert entry.path is not None and over.origin is not None
         base = read_with_includes(entry.path)
         if entry.kind == "group":
-            file = override(base, own) if own else base
+            file = override(base, extra) if extra else base
             return self.reader.group(file, entry.name, over)
         file = override(base, over.keys)
         return replace(self.reader.build(file, ""), source=over.origin)

@@ -235,9 +235,9 @@ def _shots(
 
 def _number_of_shots(top: Section, options: TaskOptions) -> int:
     """The option overrides the file, unless the file sets 0."""
-    own = top.whole("num_fewshot", 0, 0)
+    in_file = top.whole("num_fewshot", 0, 0)
     if options.num_fewshot is None:
-        return own
+        return in_file
     is_zero = top.values.get("num_fewshot") == 0
     return 0 if is_zero else options.num_fewshot
 

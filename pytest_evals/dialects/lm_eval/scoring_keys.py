@@ -73,14 +73,14 @@ def read_scoring(
 ) -> ScoringKeys:
     """Read the scoring of a task file; errors go to the section's problems."""
     warnings: list[str] = []
-    own = top.function("process_results")
-    takes_lists = own is not None or output_type == "generate_until"
+    process_results = top.function("process_results")
+    takes_lists = process_results is not None or output_type == "generate_until"
     everything = Scorer(
         output_type=output_type,
         metrics=(),
         pipelines=_pipelines(top, takes_lists, warnings),
         repeats=repeats,
-        process_results=own,
+        process_results=process_results,
         bootstrap_iters=options.bootstrap_iters,
     )
     declared = everything.process_results is not None

@@ -366,5 +366,5 @@ def remedies(metrics: Iterable[Metric], dataset: str = "") -> Mapping[str, str]:
     """Return the change of the task file for each cause of wrong answers. ``dataset``:
     its ``dataset_path``."""
     has_exact_match = any(metric.name == "exact_match" for metric in metrics)
-    own = _OF_CSV if dataset == "csv" else {}
-    return _REMEDIES | own | (_OF_EXACT_MATCH if has_exact_match else {})
+    of_reader = _OF_CSV if dataset == "csv" else {}
+    return _REMEDIES | of_reader | (_OF_EXACT_MATCH if has_exact_match else {})

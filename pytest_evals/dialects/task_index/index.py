@@ -123,7 +123,7 @@ class TaskIndex:
         inside = {name for name, p in self._paths.items() if p.startswith(folders)}
         yield from (name for name in self._paths if name not in inside)
         yield from (
-            tag for tag, own in self._tags.items() if not inside.issuperset(own)
+            tag for tag, names in self._tags.items() if not inside.issuperset(names)
         )
 
     def find(self, name: str) -> IndexEntry | None:
@@ -191,17 +191,17 @@ class _IncludeResolver:
         return self._resolved[name]
 
     def _merge_includes(self, name: str, chain: tuple[str, ...]) -> Keys | None:
-        own = self._scan(name)
-        if own is None or not own.get("include"):
-            return own
+        keys = self._scan(name)
+        if keys is None or not keys.get("include"):
+            return keys
         merged: dict[str, Any] = {}
-        for target in _texts(own["include"]):
+        for target in _texts(keys["include"]):
             place = os.path.join(os.path.dirname(name), os.path.expanduser(target))
             part = self.resolve(os.path.normpath(place), chain)
             if part is None:
                 return None
             merged.update(part)
-        merged.update(own)
+        merged.update(keys)
         return merged
 
     def _scan(self, name: str) -> Keys | None:

@@ -62,17 +62,17 @@ def override(base: YamlFile, upper: YamlFile) -> YamlFile:
 
 
 def _resolve(
-    own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
+    file: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
 ) -> YamlFile:
     """Return the file with its includes; each included file is resolved once
     (``done``)."""
-    targets = _includes(own)
-    here = (*chain, own.path.resolve()) if targets else chain
+    targets = _includes(file)
+    here = (*chain, file.path.resolve()) if targets else chain
     values: dict[Any, Any] = {}
     lines: dict[tuple[Step, ...], Place] = {}
     warnings: list[str] = []
     for number, target in enumerate(targets):
-        place = own.place("include", number)
+        place = file.place("include", number)
         if not os.path.isfile(target):
             hint = similar_file(target)
             what = f"include: file not found: {str(Place(target))!r}{hint}"
@@ -92,13 +92,13 @@ def _resolve(
             done[real].values.pop("task_list", None)
         part = done[real]
         warnings += [*part.warnings, *_override(values, lines, part)]
-    warnings += _override(values, lines, own)
+    warnings += _override(values, lines, file)
     values.pop("include", None)
     return YamlFile(
-        path=own.path,
+        path=file.path,
         values=values,
         lines=lines,
-        warnings=tuple(dict.fromkeys([*warnings, *own.warnings])),
+        warnings=tuple(dict.fromkeys([*warnings, *file.warnings])),
     )
 
 

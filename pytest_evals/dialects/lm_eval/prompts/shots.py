@@ -45,8 +45,8 @@ class ShotTurns:
         shots, splits = recipe.shots, recipe.splits
         # lm-eval compares the names of the splits; two missing names are equal.
         excluded_by_lm_eval = splits.fewshot == splits.test
-        own = tables.pool is tables.asked and not excluded_by_lm_eval
-        excluded = excluded_by_lm_eval or (own and recipe.options.exclude_own_shots)
+        shared = tables.pool is tables.asked and not excluded_by_lm_eval
+        excluded = excluded_by_lm_eval or (shared and recipe.options.exclude_own_shots)
         self._shots, self._readers, self._pool = shots, readers, tables.pool
         self._multiple_inputs, self._notes = multiple_inputs, notes
         self._turns: dict[int, tuple[Turn, ...]] = {}
@@ -60,7 +60,7 @@ class ShotTurns:
             fix = f"lower num_fewshot or {more}"
             fix = fix if isinstance(shots.sampler, str) else ""
             raise TaskFileError([Problem(what, shots.place, fix)]) from None
-        self.own = own
+        self.own = shared
 
     def of(self, index: int) -> Sequence[Turn]:
         """The turns of the few-shot examples of the document at a position.

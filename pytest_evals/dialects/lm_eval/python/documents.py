@@ -97,8 +97,8 @@ class PythonDocuments:
         sampled = self._n_shots > 0 and task_object.draws_by_sampler
         self._shots: ShotStream | None = None
         if sampled:
-            own = options.exclude_own_shots
-            self._shots = ShotStream(task, self._n_shots, self._row, own)
+            excluded = options.exclude_own_shots
+            self._shots = ShotStream(task, self._n_shots, self._row, excluded)
         self._in_order = task_object.depends_on_order
         self._comparison = _RequestComparison()
         self._filter_scope = FilterScope(

@@ -87,13 +87,13 @@ class PythonObject:
         fails with an unrelated message."""
         bases = (_lm_eval_tasks().Task, _lm_eval_tasks().ConfigurableTask)
         for method in ("__init__", "download"):
-            own = getattr(self._class, method)
-            if all(own is not getattr(base, method) for base in bases):
+            defined = getattr(self._class, method)
+            if all(defined is not getattr(base, method) for base in bases):
                 return
         known = any(config.get(key) for key in ("dataset_path", "custom_dataset"))
         # A CONFIG of the class may name a dataset, too.
-        for own in ("DATASET_PATH", "CONFIG"):
-            known = known or getattr(self._class, own, None) is not None
+        for name in ("DATASET_PATH", "CONFIG"):
+            known = known or getattr(self._class, name, None) is not None
         if not known:
             name = self._class.__name__
             what = f"class: {name}: neither the file nor the class sets a dataset"
@@ -261,7 +261,7 @@ def _set_up(task: Any, name: str, options: TaskOptions) -> None:
     overrides = dict(options.gen_kwargs)
     if overrides and task.get_config("output_type") == "generate_until":
         task.set_config(key="generation_kwargs", value=overrides, update=True)
-    own = task.get_config("num_fewshot")
-    if own is None or (options.num_fewshot is not None and own != 0):
+    n_shots = task.get_config("num_fewshot")
+    if n_shots is None or (options.num_fewshot is not None and n_shots != 0):
         task.set_config(key="num_fewshot", value=options.num_fewshot or 0)
     task.set_fewshot_seed(seed=options.seed)

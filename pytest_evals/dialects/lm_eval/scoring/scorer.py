@@ -96,11 +96,11 @@ class Scorer:
         names = [name for spec in self.metrics for name in spec.names]
         _check_unique("metrics", names)
         self.unconditioned_query  # noqa: B018 - raises
-        own = self.process_results
+        process = self.process_results
         measure = (
             _measure_of(self.metrics, self.output_type)
-            if own is None
-            else _measure_by_task(own, self.output_type)
+            if process is None
+            else _measure_by_task(process, self.output_type)
         )
         accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
@@ -202,14 +202,14 @@ class Scorer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the documents that were scored so far."""
-        own = (one.task_metric for one in self.metrics)
+        custom = (one.task_metric for one in self.metrics)
         return (
             *(
                 CROSS_DOCUMENT_WARNING.format(name=repr(name))
                 for name, scope in self._filter_scopes.items()
                 if scope.differ
             ),
-            *(text for metric in own if metric for text in metric.warnings),
+            *(text for metric in custom if metric for text in metric.warnings),
         )
 
     def measured(

@@ -39,9 +39,13 @@ class FewshotConfig(SimpleNamespace):
         samples: Any = None,
         **given: Any,
     ) -> None:
-        own = {"sampler": sampler, "split": split, "fewshot_indices": fewshot_indices}
+        chosen = {
+            "sampler": sampler,
+            "split": split,
+            "fewshot_indices": fewshot_indices,
+        }
         _check(given, _INHERITED, "fewshot_config")
-        super().__init__(**own, samples=samples, **dict.fromkeys(_INHERITED) | given)
+        super().__init__(**chosen, samples=samples, **dict.fromkeys(_INHERITED) | given)
 
 
 class TaskConfig(SimpleNamespace):

@@ -135,17 +135,17 @@ class Scoring:
     def _aggregations(self) -> dict[str, Callable[[Any], Any]]:
         return {spec.name: _aggregation(spec) for spec in self._specs}
 
-    def _with_result_names(self, own: Mapping[str, T]) -> dict[str, T]:
-        others = {name: own[metric] for name, metric in self._source_metrics.items()}
-        return {**own, **others}
+    def _with_result_names(self, known: Mapping[str, T]) -> dict[str, T]:
+        others = {name: known[metric] for name, metric in self._source_metrics.items()}
+        return {**known, **others}
 
 
 def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
     if callable(spec.aggregation):
         return spec.aggregation
     known = METRICS.get(spec.name)
-    own = known.aggregation if known is not None else "mean"
-    return aggregation_function(spec.aggregation or own)
+    default = known.aggregation if known is not None else "mean"
+    return aggregation_function(spec.aggregation or default)
 
 
 def _direction(spec: MetricSpec) -> bool | None:
