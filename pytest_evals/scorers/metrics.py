@@ -234,7 +234,7 @@ def metric(
         name=spec.name,
         filter=filter,
         aggregate=partial(estimate, aggregation, spec.name, iterations),
-        higher_is_better=_higher_is_better(spec),
+        higher_is_better=direction(spec),
         is_mean=aggregation is AGGREGATIONS["mean"],
         totals=totals_of(aggregation),
         ratio=aggregation.ratio,
@@ -253,7 +253,7 @@ def is_accuracy(spec: MetricSpec) -> Decides:
     if known is not None and known.accuracy:
         return True
     aggregation = _aggregation(spec)
-    if _higher_is_better(spec) is False:
+    if direction(spec) is False:
         return False
     return aggregation is AGGREGATIONS["mean"] or (
         aggregation.several is not None and PrefersOnes(aggregation.value)
@@ -295,7 +295,8 @@ def _span(spec: MetricSpec, aggregation: Aggregation, declared: bool) -> Span:
     return known.span if is_default and known.span != ANYTHING else aggregation.span
 
 
-def _higher_is_better(spec: MetricSpec) -> bool | None:
+def direction(spec: MetricSpec) -> bool | None:
+    """Whether higher is better: as the entry sets it, or the metric's default."""
     if spec.higher_is_better is not None or not spec.is_directed:
         return spec.higher_is_better
     known = METRICS.get(spec.name)

@@ -31,6 +31,7 @@ from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
     CROSS_DOCUMENT_WARNING,
     FilterScope,
 )
+from pytest_evals.dialects.lm_eval.scoring.scorer import response_value
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.identical_prompts import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
@@ -273,7 +274,7 @@ class PythonDocuments:
             if self._copies_rows and hasattr(instance, "doc"):
                 instance.doc = like(instance.doc, record.doc.row)
             n = repeats_of(instance)
-            instance.resps = [_response_value(*next(responses)) for _ in range(n)]
+            instance.resps = [_value(*next(responses)) for _ in range(n)]
         filtered = self._apply_filters(instances)
         if not instances[0].filtered_resps:
             raise DocumentError("apply_filters: the class has no filter")
@@ -356,14 +357,6 @@ def _question(requests: Sequence[Request]) -> str:
     return prompt if isinstance(prompt, str) else prompt[-1].content
 
 
-def _response_value(request: Request, response: Response) -> Any:
-    """A response as lm-eval represents it: text, log-probability, or a pair of
-    log-probability and greedy flag."""
-    response.raise_for_error()
-    if isinstance(request, Generate):
-        return response.text
-    if response.logprob is None:
-        raise DocumentError("the model returned no log-probability")
-    if isinstance(request, Loglikelihood):
-        return (response.logprob, bool(response.greedy))
-    return response.logprob
+def _value(request: Request, response: Response) -> Any:
+    is_scored = isinstance(request, Loglikelihood)  # its greedy flag may be unknown
+    return response_value("multiple_choice" if is_scored else request.kind, response)

@@ -255,7 +255,7 @@ class Scorer:
                 f"{len(responses)} responses is not a multiple of repeats "
                 f"({self.repeats})"
             )
-        values = [_response_value(self.output_type, response) for response in responses]
+        values = [response_value(self.output_type, response) for response in responses]
         return [
             values[start : start + self.repeats]
             for start in range(0, len(values), self.repeats)
@@ -288,7 +288,7 @@ def _check_unique(noun: str, names: Sequence[str]) -> None:
             raise EvalsError(f"two {noun} are named {name!r}; names must be unique")
 
 
-def _response_value(output_type: str, response: Response) -> Any:
+def response_value(output_type: str, response: Response) -> Any:
     """A response as lm-eval 0.4.13 represents it: text, log-probability, or a pair of
     log-probability and greedy flag."""
     if response.error:

@@ -39,13 +39,14 @@ class FewshotConfig(SimpleNamespace):
         samples: Any = None,
         **given: Any,
     ) -> None:
-        chosen = {
-            "sampler": sampler,
-            "split": split,
-            "fewshot_indices": fewshot_indices,
-        }
         _check(given, _INHERITED, "fewshot_config")
-        super().__init__(**chosen, samples=samples, **dict.fromkeys(_INHERITED) | given)
+        super().__init__(
+            sampler=sampler,
+            split=split,
+            fewshot_indices=fewshot_indices,
+            samples=samples,
+            **dict.fromkeys(_INHERITED) | given,
+        )
 
 
 class TaskConfig(SimpleNamespace):

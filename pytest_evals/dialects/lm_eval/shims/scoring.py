@@ -16,7 +16,12 @@ from pytest_evals.dialects.lm_eval.shims.fields import field_of
 from pytest_evals.dialects.lm_eval.shims.filters import registered_filters
 from pytest_evals.dialects.lm_eval.shims.registry import aggregation_function
 from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
-from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics
+from pytest_evals.scorers.metrics import (
+    METRICS,
+    MetricSpec,
+    default_metrics,
+    direction,
+)
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
@@ -128,7 +133,7 @@ class Scoring:
     def directions(self) -> dict[str, bool | None]:
         """Directions by metric."""
         return self._with_result_names(
-            {spec.name: _direction(spec) for spec in self._specs}
+            {spec.name: direction(spec) for spec in self._specs}
         )
 
     @cached_property
@@ -146,13 +151,6 @@ def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
     known = METRICS.get(spec.name)
     default = known.aggregation if known is not None else "mean"
     return aggregation_function(spec.aggregation or default)
-
-
-def _direction(spec: MetricSpec) -> bool | None:
-    if spec.higher_is_better is not None or not spec.is_directed:
-        return spec.higher_is_better
-    known = METRICS.get(spec.name)
-    return known.higher_is_better if known is not None else None
 
 
 def _spec(entry: Mapping[str, Any]) -> MetricSpec:
