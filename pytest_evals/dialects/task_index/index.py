@@ -59,18 +59,14 @@ class Scanner:
         digest = hashlib.sha256(str(root).encode()).hexdigest()[:16]
         base = self.cache if len(files) >= LEAST else None
         stored = read_index(base, f"index-{digest}.json")
-        if stored.holds_for(files):
-            index = TaskIndex.from_state(stored.names)
-            if index is not None:
-                return index
         index = TaskIndex()
         resolver = _IncludeResolver(self, files, stored)
         for name in sorted(files, key=lambda name: name.replace(os.sep, "/")):
             keys = resolver.resolve(name)
             if keys is not None:
                 index.register(keys, name)
-        resolver.new.names = index.state() if resolver.settled else None
-        write_index(base, f"index-{digest}.json", resolver.new)
+        if resolver.new != stored:
+            write_index(base, f"index-{digest}.json", resolver.new)
         return index
 
     def file_index(self, path: Path) -> TaskIndex:
@@ -90,25 +86,6 @@ class TaskIndex:
         self._groups: set[str] = set()
         self._tags: dict[str, list[str]] = {}
         self._second: dict[str, str] = {}
-
-    def state(self) -> dict[str, Any]:
-        """Return the content as JSON values."""
-        groups, tags, second = sorted(self._groups), self._tags, self._second
-        return {"paths": self._paths, "groups": groups, "tags": tags, "second": second}
-
-    @classmethod
-    def from_state(cls, state: Any) -> TaskIndex | None:
-        """Return the index with this content; ``None`` if it is invalid."""
-        index = cls()
-        try:
-            index._paths, index._second = state["paths"], state["second"]
-            index._groups, index._tags = set(state["groups"]), state["tags"]
-            sections = [index._paths, index._second, dict.fromkeys(index._groups, "")]
-            sections += [dict.fromkeys(names, "") for names in index._tags.values()]
-            valid = all(_is_text(*pair) for one in sections for pair in one.items())
-        except (KeyError, TypeError, AttributeError):
-            return None
-        return index if valid else None
 
     def __contains__(self, name: str) -> bool:
         return name in self._paths or name in self._tags
@@ -178,8 +155,6 @@ class _IncludeResolver:
         self._now_ns = time.time_ns()
         self.new = StoredIndex()
         """What is known now of all files that further changes will show of."""
-        self.settled = True
-        """Whether these are all files."""
 
     def resolve(self, name: str, chain: tuple[str, ...] = ()) -> Keys | None:
         """Return a file's keys merged with those of its includes; ``None`` if one
@@ -214,8 +189,6 @@ class _IncludeResolver:
             keys = known[name]
         if is_settled(now, self._now_ns):
             self.new.stamps[name], self.new.keys[name] = now, keys
-        else:
-            self.settled = False
         return keys
 
 
@@ -245,7 +218,3 @@ def _files(root: str, skips: Callable[[Path], bool]) -> dict[str, Stamp]:
 def _texts(value: Any) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     return [one for one in listed if isinstance(one, str) and one]
-
-
-def _is_text(name: object, value: object) -> bool:
-    return isinstance(name, str) and isinstance(value, str)

@@ -1,18 +1,16 @@
 """Disk cache of an index, and its validation.
 
-A file is unchanged if it has the same size, inode and times. If that holds for all
-files and there are no others, the stored names are used; otherwise changed files are
-scanned again.
+A file is unchanged if it has the same size, inode and times; other files are scanned
+again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_evals.dialects.task_index.scan import Keys
 from pytest_evals.errors import StoreError
@@ -33,16 +31,6 @@ class StoredIndex:
     """Path → stamp; ``None`` for an included file that does not exist."""
     keys: dict[str, Keys | None] = field(default_factory=dict)
     """Path → keys."""
-    names: dict[str, Any] | None = None
-    """The names of the whole tree, as returned by ``TaskIndex.state``."""
-
-    def holds_for(self, files: Mapping[str, Stamp]) -> bool:
-        """Return whether nothing has changed. ``files`` is the files of the tree,
-        with their stamps."""
-        if self.names is None:
-            return False
-        others = {name: stamp(name) for name in self.stamps if name not in files}
-        return self.stamps == {**files, **others}
 
     def keys_of(self, name: str, now: Stamp | None) -> Keys | Literal[False] | None:
         """Return the keys of a file with a stamp; ``False`` if they are unknown."""
@@ -65,9 +53,8 @@ def read_index(base: Path | None, file: str) -> StoredIndex:
         case {
             "stamps": dict(stamps),
             "keys": dict(keys),
-            "names": dict() | None as names,
         } if stamps.keys() == keys.keys():
-            return StoredIndex(stamps, keys, names)
+            return StoredIndex(stamps, keys)
     return StoredIndex()
 
 
@@ -75,8 +62,7 @@ def write_index(base: Path | None, file: str, stored: StoredIndex) -> None:
     """Write the disk cache; a failure only makes the next session slower."""
     if base is None:
         return
-    stamps, keys, names = stored.stamps, stored.keys, stored.names
-    data = {"stamps": stamps, "keys": keys, "names": names}
+    data = {"stamps": stored.stamps, "keys": stored.keys}
     with suppress(StoreError):
         write_cache(base, file, "index", data)
 
