@@ -241,7 +241,6 @@ class _Call:
         return run.result
 
     def _suite(self) -> Suite:
-        """Read the tasks and groups."""
         hook, config = self.hook.hook, self.config
         metrics = registered_metrics(hook, None)
         options = replace(
@@ -265,7 +264,6 @@ class _Call:
         )
 
     def _answers(self) -> CachedModels:
-        """Return the store in front of all models."""
         plugins = self.hook
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
         return CachedModels(self.config.dir, "use" if self.stores else "off", hook)
@@ -291,7 +289,6 @@ class _Call:
             check_base(self.config.dir, "folder", stores=True, save=self.config.save)
 
     def _answer(self, run: Run) -> None:
-        """Answer, score and keep all documents."""
         jobs, ends = run.jobs()
         prepare = partial(prepared, self.hook.hook)
         planned = PlannedRequests(

@@ -48,7 +48,6 @@ def pytest_load_initial_conftests(args: list[str]) -> Generator[None, None, None
 
 
 def _text_of(failure: ConftestImportFailure) -> str:
-    """The message that pytest shows."""
     found = pytest.ExceptionInfo.from_exception(failure.cause)
     found.traceback = found.traceback.filter(
         lambda entry: not _OF_PYTEST.intersection(Path(entry.path).parts)

@@ -182,7 +182,6 @@ def side_of(
 
 
 def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a document that is not kept in memory, built again."""
     doc: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
     return doc
 

@@ -225,7 +225,6 @@ class CachedModels:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
-        """The fingerprint of a spec's model; ``None`` if opening it is needed."""
         if self._hashes is None:
             self._hashes = FileHashes(self._folder)
         return fingerprint_of(spec, self._hashes)
@@ -239,7 +238,6 @@ class CachedModels:
 
 
 def _key(name: str, fingerprint: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The cache key of a model that no spec names."""
     return {"given": name, **fingerprint}
 
 

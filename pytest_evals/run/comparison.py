@@ -271,7 +271,6 @@ def _same_documents(estimates: Estimates) -> tuple[dict[str, Any], dict[str, Any
 
 
 def _numbers(name: str, before: Side, now: Side) -> Numbers:
-    """Return the numbers of a task or group in both runs."""
     return before.of("results", name) or {}, now.of("results", name) or {}
 
 
@@ -339,8 +338,6 @@ def _clusters(task: str, now: Side, positions: Sequence[int]) -> list[str] | Non
 
 
 def _groups(before: Side, now: Side) -> dict[str, list[str]]:
-    """Return the tasks of each group with numbers in both runs, the last group
-    first."""
     members = now.results.get("group_subtasks") or {}
     below = {group: [*_tasks_below(group, members)] for group in reversed(members)}
     # lm-eval lists tasks outside of groups as groups without members.

@@ -128,7 +128,6 @@ def _text(row: Row) -> str:
 
 
 def _targets(text: str) -> tuple[str, ...]:
-    """Return the references of a document, of which several are joined in samples."""
     found = [text, *text.split(" | ")]
     if text.startswith("["):
         try:

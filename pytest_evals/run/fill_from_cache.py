@@ -68,8 +68,6 @@ def _is_partial(run: TaskRun, suite: Suite) -> bool:
 
 
 def _stored(inference: Inference, spec: str, closing: ExitStack) -> StoredModel | None:
-    """Return the stored responses of the tested model; ``None`` if there are several
-    models, or it has no fingerprint."""
     tested = inference.tested
     if len(tested) > 1:
         return None

@@ -117,7 +117,6 @@ class GateJudge:
         return warnings
 
     def _n_documents(self, name: str) -> int:
-        """Return how many documents a task or a group has in this run."""
         tasks = self._suite.tasks
         return sum(
             len(tasks[one].ids) for one in self._suite.tasks_of(name) if one in tasks
@@ -156,7 +155,6 @@ class GateJudge:
         return Known(limits, strata, names=(*weights,))
 
     def _judged(self, gate: Gate) -> Verdict:
-        """Return the verdict of a gate on its own, without its family."""
         result, machine = self.result_of(gate), self._inference.machine
         if gate.when and (skipped := left_out(gate, machine(self._config.spec))):
             return skipped

@@ -105,7 +105,6 @@ class Inference:
         self._open_judge[key] = opener
 
     def _auxiliary(self, key: Hashable, task: Task, name: str) -> Model:
-        """Return the judge or other auxiliary model of a task, by name."""
         source = task.models[name]
         if source == JUDGE:
             if key not in self._judges:

@@ -285,7 +285,6 @@ class Plan:
         return self._render(numbers, model) if numbers else None
 
     def _open(self, window: _Window, model: Model) -> None:
-        """Start a window."""
         order, records, places = window
         self.n_requests += len(places)
         self._left = len(records)
@@ -302,7 +301,6 @@ class Plan:
         self.n_requests += n_requests
 
     def _render(self, numbers: Sequence[int], model: Model) -> _Window:
-        """The records of a window's jobs, by task."""
         by_task: dict[str, list[int]] = {}
         for n in numbers:
             by_task.setdefault(self._jobs[n].task.name, []).append(n)

@@ -82,7 +82,6 @@ def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError |
 
 
 def _lacks(record: Record) -> bool:
-    """Whether a response to a document is not stored."""
     later = [one.response for one in record.exchanges]
     return any(one.error == NOT_STORED for one in (*record.responses, *later))
 

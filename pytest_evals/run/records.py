@@ -49,7 +49,6 @@ class Records:
 
 
 def _with_added_metrics(hook: Any, result: TaskResult) -> TaskResult:
-    """A task with the metrics of ``pytest_evals_metrics``."""
     metrics: list[MetricResult] = []
     for numbers in hook.pytest_evals_metrics(task=result.task, records=result.records):
         for key, value in (numbers or {}).items():

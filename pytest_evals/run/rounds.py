@@ -133,7 +133,6 @@ def _check_generator(dialogue: Any, task: Task) -> None:
 
 
 def _check(asks: Any, task: Task) -> None:
-    """Check the requests that a dialogue has yielded."""
     is_list = isinstance(asks, list | tuple) and not isinstance(asks, Ask)
     if not is_list or not all(isinstance(one, Ask) for one in asks):
         raise DocumentError(

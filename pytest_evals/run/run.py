@@ -298,7 +298,6 @@ class Run:
 
 
 def _without_secrets(result: RunResult) -> RunResult:
-    """The result with secrets masked in answers, scores and errors."""
     tasks = {id(task): _task_without_secrets(task) for task in result.tasks}
     groups = tuple(
         replace(group, tasks=tuple(tasks.get(id(task), task) for task in group.tasks))

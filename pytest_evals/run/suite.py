@@ -232,7 +232,6 @@ class Suite:
         return run
 
     def _children(self, run: GroupRun) -> None:
-        """Add the members of a group."""
         faults = []
         for child in run.group.children:
             try:
@@ -277,7 +276,6 @@ class Suite:
                 )
 
     def _around(self, name: str) -> set[str]:
-        """The groups that contain a task."""
         return {
             run.group.name
             for run in self.groups.values()

@@ -119,7 +119,6 @@ def _folder(source: Source) -> Path | None:
 
 
 def _add(suite: Suite, one: Task | Group, here: Path) -> None:
-    """Add a task or a group, unless it is already in the suite."""
     existing = suite.tasks.get(one.name)
     if isinstance(one, Task) and existing is not None and existing.task is not one:
         if existing.task.config == one.config:

@@ -97,7 +97,6 @@ class ReasoningWarnings:
 
 
 def _exchanged(record: Record) -> Iterator[tuple[Request, Response]]:
-    """The requests to the tested model and their responses."""
     yield from zip(record.requests, record.responses, strict=False)
     for one in record.exchanges:
         if one.model in TESTED:

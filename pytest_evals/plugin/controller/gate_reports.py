@@ -98,7 +98,6 @@ def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
 
 
 def _gate(session: EvalSession, nodeid: str) -> Gate:
-    """Return the gate that was collected under this id."""
     return next(
         gate
         for run in session.suite.all()

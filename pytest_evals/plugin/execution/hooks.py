@@ -328,7 +328,6 @@ def deduplicate(items: list[pytest.Item], known: Suite) -> None:
 
 
 def _groups_of(known: Suite) -> dict[str, set[str]]:
-    """Return the names of all groups of each task."""
     found: dict[str, set[str]] = {}
     for run in known.groups.values():
         for task in run.group.tasks():

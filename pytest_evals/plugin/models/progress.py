@@ -133,7 +133,6 @@ class Progress:
         return f"{bestrelpath(self._terminal.startpath, begun)} "
 
     def _uncaptured(self) -> AbstractContextManager[None]:
-        """Return a context whose output pytest does not capture."""
         if self._capture is None:
             return nullcontext()
         block: AbstractContextManager[None]

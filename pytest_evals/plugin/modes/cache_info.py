@@ -129,7 +129,6 @@ class CacheInfoMode:
 
 
 def _prompt(given: Any) -> Prompt:
-    """Return a prompt from a samples file."""
     if isinstance(given, list):
         return tuple(Message(one["role"], one["content"]) for one in given)
     return str(given)

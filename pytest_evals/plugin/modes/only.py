@@ -72,7 +72,6 @@ class OnlyMode:
         return self._lines
 
     def _chosen(self, documents: Sequence[DocItem], run: EarlierRun | None) -> set[str]:
-        """Return the node ids of the selected documents."""
         by_task: dict[str, list[DocItem]] = {}
         for item in documents:
             by_task.setdefault(item.job.task.name, []).append(item)
@@ -141,7 +140,6 @@ _WANTS: Mapping[str, Callable[[Row | None], bool]] = {
 
 
 def _has_changed(task: Task, results: Mapping[str, Any]) -> bool:
-    """Whether the task's configuration differs from that of a run."""
     known = results.get("configs", {}).get(task.name)
     now = json.loads(json.dumps(strict(dict(task.config), [])))
     parts = [{**one, "metadata": None} for one in (known or {}, now)]

@@ -82,7 +82,6 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
 def _reported(
     terminal: pytest.TerminalReporter, verdicts: Iterable[Verdict]
 ) -> set[tuple[str, str]]:
-    """Return task and id of the gates that pytest lists under FAILURES."""
     if terminal.config.getoption("tbstyle", "auto") == "no":
         return set()
     failed = {report.nodeid for report in terminal.stats.get("failed", ())}

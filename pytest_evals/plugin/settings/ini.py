@@ -61,7 +61,6 @@ def _value(config: pytest.Config, option: Option) -> Any:
 
 
 def _lines(value: object) -> list[str]:
-    """Return a list, or the lines of a string."""
     entries = value if isinstance(value, list) else _text(value).splitlines()
     return [text for entry in entries if (text := _text(entry).strip())]
 

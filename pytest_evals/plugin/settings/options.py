@@ -76,7 +76,6 @@ def _read(config: pytest.Config) -> Options:
 
 
 def _value(option: Option, raw: Any) -> Any:
-    """The value of an option whose text needs no other option."""
     if option.kind != "text":
         return raw
     if raw == "":
@@ -105,7 +104,6 @@ def _raw(config: pytest.Config, option: Option) -> Any:
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
-    """Return the names of tasks, and those in the lines of text files."""
     names: list[str] = []
     for name in text.replace(",", " ").split():
         if name.endswith(".txt") and os.path.isfile(base / name):
@@ -151,7 +149,6 @@ def _statuses(words: tuple[str, ...], compare: str) -> tuple[str, ...]:
 
 
 def _cluster(raw: Mapping[str, Any]) -> str:
-    """The address of a Ray cluster, for a model that can be replicated."""
     text: str = raw["ray"]
     if text:
         from pytest_evals.errors import OptionError
@@ -168,7 +165,6 @@ def _cluster(raw: Mapping[str, Any]) -> str:
 
 
 def _baseline(name: str, folder: Path, here: Path) -> str:
-    """The name of a baseline that exists."""
     if name:
         from pytest_evals.errors import StoreError
         from pytest_evals.result_files.baselines import find_run
@@ -191,7 +187,6 @@ def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
 
 
 def _file(config: pytest.Config, raw: Mapping[str, Any], name: str) -> Path | None:
-    """Return the file to write, if the option is given."""
     return _place(config, f"evals_{name}") / raw[name] if raw[name] else None
 
 
@@ -203,7 +198,6 @@ def _place(config: pytest.Config, dest: str) -> Path:
 
 
 def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
-    """Folders as absolute paths."""
     base = _place(config, "evals_include_path")
     names = [n for text in given for part in text.split(",") for n in _paths(part)]
     folders = [
@@ -252,7 +246,6 @@ def _learn(raw: Mapping[str, Any]) -> None:
 
 
 def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
-    """Values by key, as lm-eval's command line reads values."""
     if not given:
         return {}
     from pytest_evals.core.cli_values import cli_value

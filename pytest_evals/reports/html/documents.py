@@ -77,7 +77,6 @@ def _document(
     before: BaselineDocuments,
     others: Sequence[BaselineDocuments],
 ) -> DocumentEntry:
-    """Return one document from its rows, one for each filter."""
     row = rows[0]
     prompts, asked = _requests(row, shots)
     was = before.of(row)
@@ -172,7 +171,6 @@ def _requests(
 
 
 def _exchange(one: Row) -> dict[str, Any]:
-    """Return a follow-up request, for example to a judge, and its response."""
     arguments = one.get("arguments") or {}
     return {
         "model": str(one.get("model", "")),
@@ -212,14 +210,12 @@ def _agrees(row: Row, gold: Sequence[int], texts: Mapping[int, str]) -> bool:
 
 
 def _elsewhere(found: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """Return state and answer of a document in another run."""
     if found is None:
         return None
     return _state(found), cut(str(found.get("answer", "")).strip(), _ANSWER_ELSEWHERE)
 
 
 def _scores(row: Row) -> dict[str, Any]:
-    """Return the scores of one filter."""
     explanations = row.get("explanations")
     return {
         "filter": str(row.get("filter", "none")),
@@ -231,7 +227,6 @@ def _scores(row: Row) -> dict[str, Any]:
 
 
 def _metrics(row: Row) -> Iterator[tuple[str, str]]:
-    """Return the name of each metric and the field that contains it."""
     for name in row.get("metrics") or ():
         key = f"{name},{row.get('filter')}"
         yield str(name), key if key in row else str(name)

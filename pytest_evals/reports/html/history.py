@@ -54,7 +54,6 @@ def _base(run: EarlierRun) -> Path:
 
 
 def _baselines(base: Path) -> dict[Any, str]:
-    """Return the names of the baselines by the date of their runs."""
     found = {}
     for path in sorted(base.glob(f"baselines/*/{RESULTS}")):
         with suppress(StoreError):
@@ -65,7 +64,6 @@ def _baselines(base: Path) -> dict[Any, str]:
 def _points(
     results: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return the points of one run, for the metrics of this run."""
     mine = section(results, "results")
     for name, numbers in section(now, "results").items():
         found = mine.get(name)

@@ -83,7 +83,6 @@ def _common(lines: Sequence[str]) -> str:
 
 
 def _append(series: Series, found: Mapping[str, float], n: int) -> None:
-    """Append the numbers of a document to those of the ``n`` documents before it."""
     for key in found:
         series.setdefault(key, [None] * n)
     for key, column in series.items():

@@ -69,7 +69,6 @@ def others_data(others: OtherRuns) -> dict[str, Any]:
 
 
 def _about(run: EarlierRun | None, name: str = "") -> dict[str, Any]:
-    """Return the name, model, date and metrics of another run."""
     results = run.results if run is not None else {}
     return {
         "name": name,

@@ -103,7 +103,6 @@ def _below(
 
 
 def _part(name: str, results: Results) -> dict[str, Any]:
-    """Return a task or a group."""
     numbers = mapping(section(results, "results").get(name))
     config = mapping(section(results, "configs").get(name))
     directions = mapping(section(results, "higher_is_better").get(name))
@@ -138,7 +137,6 @@ def _metrics(numbers: Results, directions: Results) -> Iterator[dict[str, Any]]:
 
 
 def _node(name: str, results: Results, config: Mapping[str, Any]) -> str:
-    """Return the node id of a task or group."""
     known = section(results, "node_ids").get(name)
     if isinstance(known, str):
         return known
@@ -147,7 +145,6 @@ def _node(name: str, results: Results, config: Mapping[str, Any]) -> str:
 
 
 def _counts(found: Any) -> dict[str, int] | None:
-    """Return the document counts of a task; ``None`` if they are missing."""
     if not isinstance(found, dict):
         return None
     numbers = {name: found.get(name) for name in _COUNTED}
@@ -170,7 +167,6 @@ def _judge_errors(found: Any) -> Iterator[dict[str, Any]]:
 
 
 def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:
-    """Return a stored gate with its node id and the direction of its metric."""
     task = str(gate.get("task", ""))
     directions = mapping(section(results, "higher_is_better").get(task))
     node = _node(task, results, mapping(section(results, "configs").get(task)))
@@ -183,7 +179,6 @@ def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:
 
 
 def _special(results: Results) -> list[str]:
-    """Return the tokenizer's special tokens."""
     found = (results.get(f"tokenizer_{name}_token") for name in ("bos", "eos", "pad"))
     texts = [one[0] for one in found if isinstance(one, list) and one]
     return [*dict.fromkeys(text for text in texts if isinstance(text, str) and text)]

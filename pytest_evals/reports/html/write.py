@@ -107,7 +107,6 @@ def _read(run: EarlierRun, others: OtherRuns) -> tuple[dict[str, Any], Chunks]:
 
 
 def _before(task: str, others: OtherRuns) -> BaselineDocuments:
-    """Return the baseline results of a task's documents."""
     before, comparison = others.baseline, others.comparison
     if comparison is None:
         return NoBaseline()
@@ -124,7 +123,6 @@ def _before(task: str, others: OtherRuns) -> BaselineDocuments:
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder of the rows that do not fit into the page."""
     return path.with_name(f"{path.stem}_rows")
 
 

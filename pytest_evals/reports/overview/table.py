@@ -109,7 +109,6 @@ def table_width(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> int
 
 
 def _widths(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> dict[int, int]:
-    """Return the width of the widest cell of each column that is not empty."""
     kept = [i for i, _ in enumerate(columns) if any(row.cells[i] for row in rows)]
     return {
         i: max(cells(columns[i].title), *(cells(row.cells[i]) for row in rows))

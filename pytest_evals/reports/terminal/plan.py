@@ -131,14 +131,12 @@ def _fit(plan: SpendPlan, most: float | None) -> str:
 
 
 def _cost(plan: SpendPlan, n_generated: float | None) -> float | None:
-    """Return the cost with that many generated tokens; ``None`` if it is unknown."""
     if plan.prices is None or plan.n_prompt_tokens is None or n_generated is None:
         return None
     return (plan.n_prompt_tokens * plan.prices[0] + n_generated * plan.prices[1]) / 1e6
 
 
 def _uncomputed(forecast: RunPlan) -> dict[str, list[str]]:
-    """Return the gates without power, by reason."""
     found: dict[str, list[str]] = {}
     for one in forecast.gates:
         if one.why:
