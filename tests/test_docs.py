@@ -289,7 +289,7 @@ def test_vllm_arguments_are_documented():
         for row in cells(section("models_vllm", "Arguments"))
         for name in re.findall(r"^`(\w+)`$", row[1])
     }
-    assert documented == set(vllm_settings._READERS)
+    assert documented == set(vllm_settings.READERS)
     assert words_in_code(section("models_vllm", "Arguments")) >= {
         name for name in vllm_settings.REFUSED if name in {"runner", "convert"}
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pytest_evals.errors import OptionError, suggestion
@@ -18,33 +18,31 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one model kind. Readers take an argument's name and value, and
-    raise ``OptionError`` for an invalid value."""
+    """The arguments of one model kind. Readers take this, an argument's name and its
+    value, and raise ``OptionError`` for an invalid value."""
 
     kind: str
 
     def read(
-        self,
-        spec: ModelSpec,
-        readers: Mapping[str, Callable[[str, str], Any]],
-        refused: Mapping[str, str],
+        self, spec: ModelSpec, settings: type, refused: Mapping[str, str]
     ) -> dict[str, Any]:
         """The values of a spec's arguments.
 
         Args:
-            readers: Name of an argument → its reader.
+            settings: A class with fields that :func:`argument` made.
             refused: Others that users may expect → the way out.
 
         Raises:
             OptionError: An argument is unknown or has an invalid value.
         """
+        readers = readers_of(settings)
         for name in spec.arguments:
             if name in readers:
                 continue
             hint = suggestion(name, readers)
             why = f": {refused[name]}" if name in refused else hint
             raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
-        return {name: readers[name](name, v) for name, v in spec.arguments.items()}
+        return {n: readers[n](self, n, value) for n, value in spec.arguments.items()}
 
     def wrong(self, name: str, value: str, rest: str) -> OptionError:
         """The error for an invalid value."""
@@ -65,29 +63,6 @@ class Arguments:
             return False
         raise self.wrong(name, value, "; write true or false")
 
-    def whole(self, least: int) -> Callable[[str, str], int]:
-        """A reader of whole numbers from ``least``."""
-
-        def read(name: str, value: str) -> int:
-            digits = re.fullmatch(r"\d+(_\d+)*", value)
-            if not digits or len(value) > _MOST_DIGITS or int(value) < least:
-                remedy = f"; write a whole number from {least}"
-                raise self.wrong(name, value, remedy)
-            return int(value)
-
-        return read
-
-    def one_of(self, known: Sequence[str]) -> Callable[[str, str], str]:
-        """A reader of one of these words."""
-
-        def read(name: str, value: str) -> str:
-            if value in known:
-                return value
-            hint = suggestion(value, known)
-            raise self.wrong(name, value, hint)
-
-        return read
-
     def mapping(self, name: str, value: str) -> dict[str, Any]:
         """A JSON object."""
         try:
@@ -99,3 +74,49 @@ class Arguments:
             what = f"the {self.kind} model's {name} is not a JSON object: {value!r}"
             raise OptionError(what)
         return found
+
+
+Reader = Callable[[Arguments, str, str], Any]
+
+
+def argument(read: Reader, default: Any, *, shown: bool = True) -> Any:
+    """A field of a settings class that is an argument of specs.
+
+    Args:
+        read: Reads its value.
+        default: Its value if it is not given.
+        shown: Whether its value is part of ``repr``.
+    """
+    metadata = {"read": read}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata, repr=shown)
+    return field(default=default, metadata=metadata, repr=shown)
+
+
+def readers_of(settings: type) -> dict[str, Reader]:
+    """Arguments of a settings class and their readers."""
+    found = fields(settings)
+    return {one.name: one.metadata["read"] for one in found if "read" in one.metadata}
+
+
+def whole(least: int) -> Reader:
+    """A reader of whole numbers from ``least``."""
+
+    def read(kind: Arguments, name: str, value: str) -> int:
+        digits = re.fullmatch(r"\d+(_\d+)*", value)
+        if not digits or len(value) > _MOST_DIGITS or int(value) < least:
+            raise kind.wrong(name, value, f"; write a whole number from {least}")
+        return int(value)
+
+    return read
+
+
+def one_of(known: Sequence[str]) -> Reader:
+    """A reader of one of these words."""
+
+    def read(kind: Arguments, name: str, value: str) -> str:
+        if value in known:
+            return value
+        raise kind.wrong(name, value, suggestion(value, known))
+
+    return read

@@ -32,11 +32,7 @@ SEEN = 2**20
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -92,11 +88,7 @@ def weights_hash(target: str) -> str:
 
 def quick_hash(path: Path) -> str:
     """Hash of a file's size and both ends, to compare weights on two machines; small
-    files are hashed completely.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    files are hashed completely."""
     with path.open("rb") as stream:
         size = path.stat().st_size
         total = hashlib.sha256(b"%d\0" % size + stream.read(SEEN))

@@ -1,7 +1,9 @@
 """Model kinds: validation, fingerprints and opening of models.
 
 A kind is imported when a spec first names it, so that this module loads the standard
-library only.
+library only. Functions of a spec raise ``OptionError`` for a mistake in it; those that
+need a library or a model also ``MissingExtraError`` (with the extra to install) and
+``ModelError``.
 """
 
 from __future__ import annotations
@@ -38,87 +40,50 @@ def _nothing(spec: ModelSpec) -> None:
     """Default: nothing to check or import."""
 
 
-def _same(spec: ModelSpec) -> ModelSpec:
-    return spec
-
-
-def _can(spec: ModelSpec, needs: TaskRequirements) -> str:
-    return ""
-
-
-def _no_address(spec: ModelSpec) -> str:
-    return ""
-
-
-def _no_cutter(spec: ModelSpec) -> RequestTokenizer | None:
-    return None
-
-
-def _no_fingerprint(spec: ModelSpec, hash_file: HashFile) -> None:
-    """Default: responses are not stored."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelKind:
-    """A kind of model. All functions take a spec of this kind.
+    """A kind of model. All functions take a spec of this kind."""
 
-    Args:
-        name: The name in specs, before the colon.
-        example: A spec, for error messages.
-        open: Loads the model. Raises ``OptionError``, ``MissingExtraError`` (with the
-            extra to install) or ``ModelError``.
-        check: Raises ``OptionError`` for a mistake in the spec that is known without
-            loading anything heavy.
-        check_ready: Raises what ``open`` would raise if this machine lacks a library, a
-            key or the model. Loads nothing and sends nothing to a model.
-        import_libraries: Imports what ``open`` needs. Raises what it would raise if a
-            library is missing.
-        is_local: Whether the model runs in the process that opens it, so that it can be
-            replicated.
-        one_per_session: Whether only one process of a session can open the model,
-            since it occupies all devices.
-        is_deterministic: As for the open model
-            (:attr:`~pytest_evals.core.model.Model.is_deterministic`).
-        answering: The spec of the model that gives the answers, for a kind that
-            replicates another.
-        why_unfit: Why the model cannot run a task; decided by the spec alone;
-            empty if it can, or if only the open model decides.
-        why_unable: Sends the model a few requests to find out why it cannot compute
-            log-probabilities; empty if it can. ``None`` for kinds that always can, or
-            never.
-        fingerprint: JSON values that are equal for models with equal answers, without
-            opening the model; the second argument hashes a file. ``None`` if responses
-            are not worth storing, or if the files cannot be determined.
-        check_address: Raises ``OptionError`` for a text that is not the address of a
-            cluster.
-        address: The server's address without secrets, if the spec does not contain it;
-            empty otherwise.
-        open_tokenizer: Loads the tokenizer without the model; ``None`` if none exists.
-        spend_plan: Requests, tokens and cost of requests that would be sent; ``None``
-            for models that are not served.
-        target_key: lm-eval's name for the target in ``model_args``.
-    """
-
-    name: str
-    example: str
+    name: str  # The name in specs, before the colon
+    example: str  # A spec, for error messages
     open: Callable[[ModelSpec], Model]
     check: Callable[[ModelSpec], None] = _nothing
+    """Raises ``OptionError`` for a mistake that is known without loading anything."""
     check_ready: Callable[[ModelSpec], None] = _nothing
+    """Raises what ``open`` would raise if this machine lacks a library, a key or the
+    model. Loads nothing and sends nothing to a model."""
     import_libraries: Callable[[ModelSpec], None] = _nothing
+    """Imports what ``open`` needs."""
     is_local: bool = False
+    """Whether the model runs in the process that opens it, so that it can be
+    replicated."""
     one_per_session: bool = False
-    is_deterministic: bool = False
-    answering: Callable[[ModelSpec], ModelSpec] = _same
-    why_unfit: Callable[[ModelSpec, TaskRequirements], str] = _can
+    """Whether only one process of a session can open the model, since it occupies all
+    devices."""
+    is_deterministic: bool = False  # As for the open model
+    answering: Callable[[ModelSpec], ModelSpec] = lambda spec: spec
+    """The spec of the model that gives the answers, for kinds that replicate others."""
+    why_unfit: Callable[[ModelSpec, TaskRequirements], str] = lambda spec, needs: ""
+    """Why the model cannot run a task; empty if it can, or if only the open model
+    decides."""
     why_unable: Callable[[ModelSpec], str] | None = None
+    """Sends the model a few requests to find out why it cannot compute
+    log-probabilities; empty if it can. ``None`` for kinds that always can, or never."""
     fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
-        _no_fingerprint
+        lambda spec, hash_file: None
     )
+    """JSON values that are equal for models with equal answers, without opening the
+    model; the second argument hashes a file. ``None`` if responses are not worth
+    storing, or if the files cannot be determined."""
     check_address: Callable[[str], object] = str
-    address: Callable[[ModelSpec], str] = _no_address
-    open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = _no_cutter
+    """Raises ``OptionError`` for a text that is not the address of a cluster."""
+    address: Callable[[ModelSpec], str] = lambda spec: ""
+    """The server's address without secrets, if the spec does not contain it."""
+    open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = lambda spec: None
+    """Loads the tokenizer without the model; ``None`` if none exists."""
     spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan] | None = None
-    target_key: str = "model"
+    """What requests would cost; ``None`` for models that are not served."""
+    target_key: str = "model"  # lm-eval's name for the target in ``model_args``
 
 
 KINDS: Registry[ModelKind] = Registry(
@@ -155,90 +120,50 @@ def with_address(text: str) -> str:
 
 
 def check_spec(spec: ModelSpec) -> None:
-    """Check everything that can be checked without loading the model.
-
-    Raises:
-        OptionError: An argument is unknown or has a bad value, or a local path does not
-            contain a model.
-    """
+    """Check everything that can be checked without loading the model."""
     KINDS[spec.kind].check(spec)
 
 
 def check_ready(spec: ModelSpec) -> None:
     """Check that a model can be opened on this machine: key, libraries and model exist.
-    Loads nothing and sends no request to a model.
-
-    Raises:
-        OptionError: As ``check_spec``; or there is no key.
-        MissingExtraError: A library that this kind needs is not installed.
-        ModelError: The model does not exist.
-    """
+    Loads nothing and sends no request to a model."""
     check_spec(spec)
     KINDS[spec.kind].check_ready(spec)
 
 
 def import_libraries(spec: ModelSpec) -> None:
-    """Import the libraries that a model needs. ``open_model`` does it too.
-
-    Raises:
-        OptionError: As ``check_spec``.
-        MissingExtraError: A library that this kind needs is not installed.
-    """
+    """Import the libraries that a model needs. ``open_model`` does it too."""
     check_spec(spec)
     KINDS[spec.kind].import_libraries(spec)
 
 
 def open_model(spec: ModelSpec) -> Model:
-    """Load the model.
-
-    Raises:
-        OptionError: As ``check_spec``.
-        MissingExtraError: A library that this kind needs is not installed.
-        ModelError: The model cannot be loaded.
-    """
+    """Load the model."""
     check_spec(spec)
     return KINDS[spec.kind].open(spec)
 
 
 def answering(spec: ModelSpec) -> ModelSpec:
     """The spec of the model that computes the responses; for replicas, that of one
-    replica.
-
-    Raises:
-        OptionError: There is a mistake in it.
-    """
+    replica."""
     return KINDS[spec.kind].answering(spec)
 
 
 def is_deterministic(spec: ModelSpec) -> bool:
-    """Whether the model's responses to equal greedy requests are equal.
-
-    Raises:
-        OptionError: There is a mistake in the spec.
-    """
+    """Whether the model's responses to equal greedy requests are equal."""
     return KINDS[answering(spec).kind].is_deterministic
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why a model cannot run a task; decided by the spec alone; empty if it can
-    or if only the open model decides.
-
-    Raises:
-        OptionError: There is a mistake in the spec.
-    """
+    or if only the open model decides."""
     spec = answering(spec)
     return KINDS[spec.kind].why_unfit(spec, needs)
 
 
 def open_tokenizer(spec: ModelSpec) -> RequestTokenizer | None:
     """The model's tokenizer without its weights; ``None`` for kinds without a
-    tokenizer.
-
-    Raises:
-        OptionError: As ``check_spec``.
-        MissingExtraError: A library that this kind needs is not installed.
-        ModelError: The tokenizer cannot be loaded.
-    """
+    tokenizer."""
     check_spec(spec)
     spec = answering(spec)
     return KINDS[spec.kind].open_tokenizer(spec)
@@ -246,13 +171,7 @@ def open_tokenizer(spec: ModelSpec) -> RequestTokenizer | None:
 
 def spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan | None:
     """Requests, tokens and cost of requests that would be sent; ``None`` for a model
-    that is not served.
-
-    Raises:
-        OptionError: As ``check_spec``.
-        MissingExtraError: A library of its tokenizer is not installed.
-        ModelError: Its tokenizer cannot be loaded.
-    """
+    that is not served."""
     check_spec(spec)
     plan = KINDS[spec.kind].spend_plan
     return None if plan is None else plan(spec, requests)
@@ -260,18 +179,7 @@ def spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan | None
 
 def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
     """JSON values, without secrets, that are equal for models with equal answers; the
-    model is not opened.
-
-    Args:
-        hash_file: Path → hash of the file's content.
-
-    Returns:
-        ``None`` if responses are not worth storing, or if the files cannot be
-        determined.
-
-    Raises:
-        OptionError: As ``check_spec``.
-    """
+    model is not opened."""
     check_spec(spec)
     spec = answering(spec)
     found = KINDS[spec.kind].fingerprint(spec, hash_file)
@@ -301,11 +209,7 @@ class ModelHook:
         return any(self._takes.values())
 
     def open(self, text: str) -> Model | None:
-        """The hook's model for a spec; ``None`` if the spec's kind opens it.
-
-        Raises:
-            ModelError: The hook returned something else.
-        """
+        """The hook's model for a spec; ``None`` if the spec's kind opens it."""
         if text in self._waiting:
             return self._waiting.pop(text)
         if not self._exists() or not self._takes.get(text, True):

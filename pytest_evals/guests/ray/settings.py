@@ -8,36 +8,60 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, readers_of, whole
 from pytest_evals.models.registry import KINDS, check_spec, parse_spec
 from pytest_evals.models.spec import ModelSpec
 
-_ARGUMENTS = Arguments("ray")
 _ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+
+
+def check_address(text: str) -> str:
+    """Check the address of a cluster.
+
+    Raises:
+        OptionError: It is none.
+    """
+    if text in ("auto", "local") or _ADDRESS.fullmatch(text):
+        return text
+    raise OptionError(
+        f"{text!r} is not the address of a Ray cluster; write HOST:6379, "
+        "ray://HOST:10001, local or auto"
+    )
+
+
+def _address(kind: Arguments, name: str, value: str) -> str:
+    return check_address(value)
+
+
+def _share(kind: Arguments, name: str, value: str) -> float:
+    """Ray assigns a fraction of one device, or whole devices."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    whole = number == int(number) if math.isfinite(number) else False
+    if not 0 <= number < math.inf or (number > 1 and not whole):
+        raise kind.wrong(name, value, "; write a share such as 0.5, or 1, 2, …")
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySettings:
-    """Number and resources of replicas; the fields are the arguments.
+    """Number and resources of replicas; the fields are the arguments."""
 
-    Args:
-        address: The cluster: ``host:port``, ``ray://host:port``, ``local`` for one that
-            is started on this machine for the run, or ``auto`` for the one that Ray
-            finds on its own, else as ``local``.
-        replicas: Number of replicas; 0 for one per GPU of the cluster, at least one.
-        gpus: GPUs of each, whole or a share of one; ``None`` for 1 where the cluster
-            has GPUs, else none.
-        cpus: Processors that each keeps.
-    """
-
-    address: str = "auto"
-    replicas: int = 0
-    gpus: float | None = None
-    cpus: float = 1.0
+    address: str = argument(_address, "auto")
+    """The cluster: ``host:port``, ``ray://host:port``, ``local`` for one that is
+    started on this machine for the run, or ``auto`` for the one that Ray finds on its
+    own, else as ``local``."""
+    replicas: int = argument(whole(1), 0)
+    """Number of replicas; 0 for one per GPU of the cluster, at least one."""
+    gpus: float | None = argument(_share, None)
+    """GPUs of each, whole or a share of one; ``None`` for 1 where the cluster has GPUs,
+    else none."""
+    cpus: float = argument(_share, 1.0)  # Processors that each keeps
 
 
 def check_ray(spec: ModelSpec) -> None:
@@ -69,7 +93,8 @@ def inner_spec(spec: ModelSpec) -> ModelSpec:
             f"Ray replicates {' and '.join(local)} models, not {inner.kind!r}"
             + ("; a server is asked with concurrency=" * (inner.kind == "openai"))
         )
-    given = {k: v for k, v in spec.arguments.items() if k not in _READERS}
+    known = readers_of(RaySettings)
+    given = {k: v for k, v in spec.arguments.items() if k not in known}
     return replace(inner, arguments=given)
 
 
@@ -79,48 +104,6 @@ def read_settings(spec: ModelSpec) -> RaySettings:
     Raises:
         OptionError: An argument has a bad value.
     """
-    known = [f.name for f in fields(RaySettings)]
-    given: dict[str, Any] = {
-        name: _READERS[name](name, spec.arguments[name])
-        for name in known
-        if name in spec.arguments
-    }
-    return RaySettings(**given)
-
-
-def check_address(text: str) -> str:
-    """Check the address of a cluster.
-
-    Raises:
-        OptionError: It is none.
-    """
-    if text in ("auto", "local") or _ADDRESS.fullmatch(text):
-        return text
-    raise OptionError(
-        f"{text!r} is not the address of a Ray cluster; write HOST:6379, "
-        "ray://HOST:10001, local or auto"
-    )
-
-
-def _address(name: str, value: str) -> str:
-    return check_address(value)
-
-
-def _share(name: str, value: str) -> float:
-    """Ray assigns a fraction of one device, or whole devices."""
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    whole = number == int(number) if math.isfinite(number) else False
-    if not 0 <= number < math.inf or (number > 1 and not whole):
-        raise _ARGUMENTS.wrong(name, value, "; write a share such as 0.5, or 1, 2, …")
-    return number
-
-
-_READERS = {
-    "address": _address,
-    "replicas": _ARGUMENTS.whole(1),
-    "gpus": _share,
-    "cpus": _share,
-}
+    given = {n: v for n, v in spec.arguments.items() if n in readers_of(RaySettings)}
+    cluster = replace(spec, arguments=given)
+    return RaySettings(**Arguments("ray").read(cluster, RaySettings, {}))

@@ -55,11 +55,7 @@ _DEFINITION = re.compile(r"\n(?=[@A-Za-z_])")
 
 @cache
 def code_hash(root: str) -> str:
-    """Hash of a module of this package and of all that it imports; none is imported.
-
-    Raises:
-        OSError: There is no such module.
-    """
+    """Hash of a module of this package and of all that it imports; none is imported."""
     sources = computing_sources(root, Path(__file__).parents[2])
     return hash_of(sources.values())
 
@@ -72,11 +68,7 @@ def hash_of(sources: Iterable[str]) -> str:
 
 def computing_sources(root: str, package: Path) -> dict[str, str]:
     """The module ``root`` and all modules that it imports: name → source without
-    comments and docstrings.
-
-    Raises:
-        OSError: There is no such module.
-    """
+    comments and docstrings."""
     found: dict[str, str] = {}
     waiting = [root]
     while waiting:

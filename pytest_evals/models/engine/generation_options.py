@@ -152,11 +152,7 @@ _OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
 
 
 def check_config(config: Any) -> None:
-    """Check that a model's ``generation_config`` has no unsupported option.
-
-    Raises:
-        ModelError: It does.
-    """
+    """Check that a model's ``generation_config`` has no unsupported option."""
     for name, value in config.to_diff_dict().items():
         if name in _REFUSED and name not in _OF_MODEL and value not in _OFF:
             raise ModelError(

@@ -4,12 +4,12 @@ torch is imported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, one_of, whole
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
@@ -17,16 +17,14 @@ from pytest_evals.models.tokens.settings import (
     TOKENIZATIONS,
     TokenizerSettings,
     check_thinking,
-    tokenizer_readers,
     why_thinking_unfit,
 )
 
-_ARGUMENTS = Arguments("hf")
 _NO_IMAGES = (
     "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "
     "server that takes images, or leave the task out with -k or --evals-tasks"
 )
-_COUNT = _ARGUMENTS.whole(1)
+_COUNT = whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
 ATTENTION = (
     "eager",
@@ -50,38 +48,48 @@ REFUSED = {
 """Arguments of lm-eval that do not exist here, with the alternative."""
 
 
+def _rows(kind: Arguments, name: str, value: str) -> int:
+    return 0 if value == "auto" else _COUNT(kind, name, value)
+
+
+def _dtype(kind: Arguments, name: str, value: str) -> Any:
+    short = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+    return one_of(DTYPES)(kind, name, short.get(value, value.removeprefix("torch.")))
+
+
+def _device(kind: Arguments, name: str, value: str) -> str:
+    if not re.fullmatch(r"(cpu|mps|cuda|xpu|npu|hpu)(:\d+)?", value):
+        raise kind.wrong(name, value, "; write cpu, cuda, cuda:1 or mps")
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfSettings(TokenizerSettings):
     """Loading and inference settings of a Hugging Face model; the fields are the
-    arguments.
+    arguments."""
 
-    Args:
-        dtype: Type of the weights; ``auto`` takes the checkpoint's own.
-        device: Device; empty for ``cuda`` if there is one, else ``cpu``.
-        max_length: Tokens of the context window; 0 for the model's own.
-        batch_tokens: Most tokens of a batch, padding included; 0 for a number that
-            suits the device's memory.
-        batch_size: Most rows of a batch; 0 for no bound.
-        attn_implementation: Which attention transformers uses; empty for its default.
-        device_map: Distribution of weights over several devices; empty for
-            one device.
-        peft: Folder or name of an adapter; empty for none.
-        load_in_8bit: Whether bitsandbytes quantises the weights to 8 bits.
-        load_in_4bit: Or to 4.
-        quantization: Another ``quantization_config`` of transformers.
-    """
-
-    dtype: str = "auto"
-    device: str = ""
-    max_length: int = 0
-    batch_tokens: int = 0
-    batch_size: int = 0
-    attn_implementation: str = ""
-    device_map: str = ""
-    peft: str = ""
-    load_in_8bit: bool = False
-    load_in_4bit: bool = False
-    quantization: Mapping[str, Any] = field(default_factory=dict)
+    tokenization: str = argument(one_of(TOKENIZATIONS), "lm_eval")
+    dtype: str = argument(_dtype, "auto")
+    """Type of the weights; ``auto`` takes the checkpoint's own."""
+    device: str = argument(_device, "")
+    """Device; empty for ``cuda`` if there is one, else ``cpu``."""
+    max_length: int = argument(_COUNT, 0)
+    """Tokens of the context window; 0 for the model's own."""
+    batch_tokens: int = argument(_COUNT, 0)
+    """Most tokens of a batch, padding included; 0 for a number that suits the device's
+    memory."""
+    batch_size: int = argument(_rows, 0)  # Most rows of a batch; 0 for no bound
+    attn_implementation: str = argument(one_of(ATTENTION), "")
+    """Which attention transformers uses; empty for its default."""
+    device_map: str = argument(one_of(MAPS), "")
+    """Distribution of weights over several devices; empty for one device."""
+    peft: str = argument(Arguments.text, "")
+    """Folder or name of an adapter; empty for none."""
+    load_in_8bit: bool = argument(Arguments.flag, False)
+    """Whether bitsandbytes quantises the weights to 8 bits."""
+    load_in_4bit: bool = argument(Arguments.flag, False)  # Or to 4
+    quantization: Mapping[str, Any] = argument(Arguments.mapping, {})
+    """Another ``quantization_config`` of transformers."""
 
     @property
     def quantises(self) -> bool:
@@ -90,11 +98,7 @@ class HfSettings(TokenizerSettings):
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why the model cannot run a task; empty if it can.
-
-    Raises:
-        OptionError: As :func:`read_settings`.
-    """
+    """Why the model cannot run a task; empty if it can."""
     if needs.images:
         return _NO_IMAGES
     return why_thinking_unfit(read_settings(spec), needs)
@@ -120,7 +124,7 @@ def read_settings(spec: ModelSpec) -> HfSettings:
     Raises:
         OptionError: An argument is unknown or has a bad value.
     """
-    given = _ARGUMENTS.read(spec, _READERS, REFUSED)
+    given = Arguments("hf").read(spec, HfSettings, REFUSED)
     settings = HfSettings(target=spec.target, **given)
     _refuse_contradictions(settings)
     return settings
@@ -144,37 +148,3 @@ def _refuse_contradictions(settings: HfSettings) -> None:
             "the hf model takes one of device and device_map: the map chooses devices"
         )
     check_thinking("hf", settings)
-
-
-def _rows(name: str, value: str) -> int:
-    return 0 if value == "auto" else _COUNT(name, value)
-
-
-def _dtype(name: str, value: str) -> str:
-    short = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-    return _ARGUMENTS.one_of(DTYPES)(
-        name, short.get(value, value.removeprefix("torch."))
-    )
-
-
-def _device(name: str, value: str) -> str:
-    if not re.fullmatch(r"(cpu|mps|cuda|xpu|npu|hpu)(:\d+)?", value):
-        raise _ARGUMENTS.wrong(name, value, "; write cpu, cuda, cuda:1 or mps")
-    return value
-
-
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    **tokenizer_readers(_ARGUMENTS),
-    "dtype": _dtype,
-    "device": _device,
-    "max_length": _COUNT,
-    "tokenization": _ARGUMENTS.one_of(TOKENIZATIONS),
-    "batch_tokens": _COUNT,
-    "batch_size": _rows,
-    "attn_implementation": _ARGUMENTS.one_of(ATTENTION),
-    "device_map": _ARGUMENTS.one_of(MAPS),
-    "peft": _ARGUMENTS.text,
-    "load_in_8bit": _ARGUMENTS.flag,
-    "load_in_4bit": _ARGUMENTS.flag,
-    "quantization": _ARGUMENTS.mapping,
-}

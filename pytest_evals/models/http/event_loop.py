@@ -30,11 +30,7 @@ class StreamEndedError(Exception):
 
 
 async def pause(seconds: float) -> None:
-    """Sleep, but not while the stream ends.
-
-    Raises:
-        StreamEndedError: It ends.
-    """
+    """Sleep, but not while the stream ends."""
     ending = _ENDING.get()
     if ending is None:
         await asyncio.sleep(seconds)

@@ -42,11 +42,7 @@ class Transport(Protocol):
     """Sends single requests."""
 
     async def post(self, path: Any, body: Mapping[str, Any], /) -> Reply:
-        """The reply to one request.
-
-        Raises:
-            RequestFailedError: It is missing or unusable.
-        """
+        """The reply to one request."""
         ...
 
     def safe(self, fault: RequestFailedError, /) -> RequestFailedError:

@@ -72,11 +72,7 @@ class SpendCap:
         this one may not fit.
 
         Args:
-            most: The highest cost that it may have.
-
-        Raises:
-            SpendCapError: It does not fit.
-        """
+            most: The highest cost that it may have."""
         if self._ledger is None:
             yield Payment(most)
             return

@@ -103,11 +103,7 @@ def candidates_body(tokens: Sequence[int]) -> dict[str, Any]:
 
 
 def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:
-    """The candidates' values in a reply.
-
-    Raises:
-        RequestFailedError: One is missing.
-    """
+    """The candidates' values in a reply."""
     found = choice_of(reply).get("logprobs")
     rows = found.get("top_logprobs") if isinstance(found, dict) else None
     row = rows[0] if isinstance(rows, list) and rows else None

@@ -58,11 +58,7 @@ class OpenAIClient:
         )
 
     async def post(self, path: Path, body: Mapping[str, Any]) -> Reply:
-        """The reply to one request.
-
-        Raises:
-            RequestFailedError: It is missing or unusable.
-        """
+        """The reply to one request."""
         try:
             text = await self._text(path, dict(body))
         except openai.APIStatusError as error:

@@ -170,11 +170,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
 
 def of_whole(reply: Reply, sent: Sequence[int]) -> Reply:
     """The reply, unless the server counts other than the token ids that were sent, such
-    as one that cuts long prompts. Servers need not report a count.
-
-    Raises:
-        RequestFailedError: It does.
-    """
+    as one that cuts long prompts. Servers need not report a count."""
     _n_sent(tokens_of(reply)[0] or len(sent), sent, most=len(sent))
     return reply
 

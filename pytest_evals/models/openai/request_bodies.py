@@ -89,11 +89,7 @@ def request_body(
 
     Args:
         fit: How much of it fits into the server's window, if not all. A prompt that was
-            cut, also one of a chat, consists of token ids, which completions take.
-
-    Raises:
-        RequestFailedError: It cannot be asked.
-    """
+            cut, also one of a chat, consists of token ids, which completions take."""
     if fit is not None:
         request = replace(request, max_tokens=fit.max_tokens)
         if fit.ids:
@@ -138,11 +134,7 @@ def _has_images(request: Generate) -> bool:
 def read_reply(
     reply: Reply, request: Generate, settings: OpenAISettings, path: Path
 ) -> Response:
-    """The response in a reply.
-
-    Raises:
-        RequestFailedError: It holds none.
-    """
+    """The response in a reply."""
     choice = choice_of(reply)
     ended = str(choice.get("finish_reason")).lower()
     text = _text(choice, path)
@@ -209,11 +201,7 @@ def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
 
 
 def choice_of(reply: Reply) -> Mapping[str, Any]:
-    """The first choice of a reply, by index if choices have one.
-
-    Raises:
-        RequestFailedError: The field is missing.
-    """
+    """The first choice of a reply, by index if choices have one."""
     choices = reply.get("choices")
     sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)
     if not sound or not choices:

@@ -81,11 +81,7 @@ class ServerScorer:
         return self.form.name + f" + {_CANDIDATES}" * (self.candidates is not None)
 
     async def probe(self) -> None:
-        """Determine once the format in which the server returns log-probabilities.
-
-        Raises:
-            ModelError: In none.
-        """
+        """Determine once the format in which the server returns log-probabilities."""
         if self.form is None:
             self.form = await probe_format(self, self.encoding)
             if self.encoding is not None and not self.settings.is_openai:
@@ -109,11 +105,7 @@ class ServerScorer:
             )
 
     async def score(self, request: Loglikelihood | Rolling) -> Response:
-        """The response to a request.
-
-        Raises:
-            RequestFailedError: The field is missing.
-        """
+        """The response to a request."""
         if self.encoding is not None:
             return await self._by_ids(request)
         if isinstance(request, Rolling):
@@ -207,11 +199,7 @@ class ServerScorer:
     async def read(
         self, sent: Sent, form: LogprobFormat | None = None
     ) -> PromptLogprobs:
-        """The tokens of a prompt, in the given format or the server's.
-
-        Raises:
-            RequestFailedError: The field is missing.
-        """
+        """The tokens of a prompt, in the given format or the server's."""
         retries = None if form is None else TRIAL_RETRIES
         form = form or self.form
         assert form is not None, "probe() comes first"
@@ -224,11 +212,7 @@ class ServerScorer:
     async def ask_candidates(
         self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
     ) -> Mapping[int, Candidate]:
-        """The log-probabilities of tokens after a context.
-
-        Raises:
-            RequestFailedError: One is missing.
-        """
+        """The log-probabilities of tokens after a context."""
         body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
         return await self.client.ask(
             _PATH,
@@ -238,20 +222,12 @@ class ServerScorer:
         )
 
     async def write(self, text: str, n_tokens: int) -> Sequence[str]:
-        """The tokens of a greedy completion; empty if the server does not list them.
-
-        Raises:
-            RequestFailedError: There is no reply.
-        """
+        """The tokens of a greedy completion; empty if the server does not list them."""
         body = {**_greedy(text, n_tokens), "logprobs": 1}
         return await self.client.ask(_PATH, body, token_texts, TRIAL_RETRIES)
 
     async def go_on(self, sent: Sent, n_tokens: int) -> str:
-        """The greedy completion of a string or of token ids.
-
-        Raises:
-            RequestFailedError: There is no reply.
-        """
+        """The greedy completion of a string or of token ids."""
         body = _greedy(sent, n_tokens)
         return await self.client.ask(
             _PATH,

@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, one_of, whole
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
@@ -57,64 +57,114 @@ REFUSED = {
 """Arguments of lm-eval that do not exist here, with the alternative."""
 
 
+_HIGHEST_COST = 1_000_000
+_api = one_of(("chat", "completions"))
+
+
+def _url(kind: Arguments, name: str, value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
+        sound = sound and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound:
+        what = f"the openai model's {name}"
+        if name == URL_VARIABLE:
+            what = f"the environment variable {name}"
+        raise OptionError(
+            f"{what} is {masked_text(value)!r}; write an address "
+            "such as http://localhost:8000/v1"
+        )
+    return value.rstrip("/")
+
+
+def _variable(kind: Arguments, name: str, value: str) -> str:
+    """The value is not shown, since it may be the key itself."""
+    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
+    if not is_name or masked({name: value}) != {name: value}:
+        raise OptionError(
+            f"the openai model's {name} is not the name of an environment "
+            "variable; write its name, never the key itself"
+        )
+    return value
+
+
+def _number(kind: Arguments, name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf or (name == "timeout" and number == 0):
+        expected = (
+            "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
+        )
+        raise kind.wrong(name, value, f"; write {expected}")
+    return number
+
+
+def _price(kind: Arguments, name: str, value: str) -> float:
+    price = _number(kind, name, value)
+    if price > _HIGHEST_COST:
+        what = f"; write a number up to {_HIGHEST_COST:,}, per million tokens"
+        raise kind.wrong(name, value, what)
+    return price
+
+
+def _cost(kind: Arguments, name: str, value: str) -> float:
+    cost = _number(kind, name, value)
+    if not 0 < cost <= _HIGHEST_COST:
+        most = f"a number above 0 and up to {_HIGHEST_COST:,}"
+        raise kind.wrong(name, value, f"; write {most}")
+    return cost
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """Server and request settings; the fields are the arguments.
+    """Server and request settings; the fields are the arguments."""
 
-    Args:
-        target: The model's name on the server.
-        base_url: The server's address, with ``/v1`` if it has one.
-        api: Which of the server's ways to ask is used for texts; empty for ``chat``
-            where the prompt is a chat and ``completions`` where it is a text.
-        api_key_env: The environment variable that holds the key.
-        concurrency: Most requests at the same time.
-        timeout: Seconds that one reply may take.
-        max_retries: How often a request is sent again when the server is busy or
-            broken.
-        max_stops: Most stop strings that are sent; the others end texts here.
-        send_seed: Whether sampled requests have a seed.
-        reasoning: Whether the model thinks first and takes neither a temperature nor
-            stop strings; ``None`` to go by its name at OpenAI.
-        think_end_token: Text that ends the model's thinking: the answer is what comes
-            after its last occurrence. Empty for none.
-        revision: Which weights the server has under that name, in any words: stored
-            responses of one revision are not used for another.
-        prefix: String that precedes prompts without context, such as the
-            end-of-text token of models without BOS.
-        tokenizer: Folder or name of the served model's tokenizer: texts that are
-            scored are then sent as its token ids, and prompts that do not fit are cut.
-            Empty to send texts.
-        max_length: Tokens of the server's window; 0 for the server's own.
-        extra_body: Further parameters of each request.
-        price_in: Price per million prompt tokens.
-        price_out: Price per million completion tokens.
-        stream: Whether answers are streamed, to measure the latency to the first
-            token.
-        max_requests: Maximum of requests in a run, retries included; 0 for none.
-        max_cost: Maximum of cost in a run; 0 for none.
-    """
-
-    target: str
-    base_url: str = field(default=OPENAI_URL, repr=False)
-    api: Api = ""
-    api_key_env: str = "OPENAI_API_KEY"
-    concurrency: int = 32
-    timeout: float = 300.0
-    max_retries: int = 8
-    max_stops: int = 4
-    send_seed: bool = True
-    reasoning: bool | None = None
-    think_end_token: str = ""
-    revision: str = ""
-    prefix: str = ""
-    tokenizer: str = ""
-    max_length: int = 0
-    extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    price_in: float = 0.0
-    price_out: float = 0.0
-    stream: bool = False
-    max_requests: int = 0
-    max_cost: float = 0.0
+    target: str  # The model's name on the server
+    base_url: str = argument(_url, OPENAI_URL, shown=False)
+    """The server's address, with ``/v1`` if it has one."""
+    api: Api = argument(_api, "")  # noqa: RUF009
+    """Which of the server's ways to ask is used for texts; empty for ``chat`` where the
+    prompt is a chat and ``completions`` where it is a text."""
+    api_key_env: str = argument(_variable, "OPENAI_API_KEY")
+    """The environment variable that holds the key."""
+    concurrency: int = argument(whole(1), 32)  # Most requests at the same time
+    timeout: float = argument(_number, 300.0)  # Seconds that one reply may take
+    max_retries: int = argument(whole(0), 8)
+    """How often a request is sent again when the server is busy or broken."""
+    max_stops: int = argument(whole(0), 4)
+    """Most stop strings that are sent; the others end texts here."""
+    send_seed: bool = argument(Arguments.flag, True)
+    """Whether sampled requests have a seed."""
+    reasoning: bool | None = argument(Arguments.flag, None)
+    """Whether the model thinks first and takes neither a temperature nor stop strings;
+    ``None`` to go by its name at OpenAI."""
+    think_end_token: str = argument(Arguments.text, "")
+    """Text that ends the model's thinking: the answer is what comes after its last
+    occurrence. Empty for none."""
+    revision: str = argument(Arguments.text, "")
+    """Which weights the server has under that name, in any words: stored responses of
+    one revision are not used for another."""
+    prefix: str = argument(Arguments.text, "")
+    """String that precedes prompts without context, such as the end-of-text token of
+    models without BOS."""
+    tokenizer: str = argument(Arguments.text, "")
+    """Folder or name of the served model's tokenizer: texts that are scored are then
+    sent as its token ids, and prompts that do not fit are cut. Empty to send texts."""
+    max_length: int = argument(whole(3), 0)
+    """Tokens of the server's window; 0 for the server's own."""
+    extra_body: Mapping[str, Any] = argument(Arguments.mapping, {}, shown=False)
+    """Further parameters of each request."""
+    price_in: float = argument(_price, 0.0)  # Price per million prompt tokens
+    price_out: float = argument(_price, 0.0)  # Price per million completion tokens
+    stream: bool = argument(Arguments.flag, False)
+    """Whether answers are streamed, to measure the latency to the first token."""
+    max_requests: int = argument(whole(1), 0)
+    """Maximum of requests in a run, retries included; 0 for none."""
+    max_cost: float = argument(_cost, 0.0)  # Maximum of cost in a run; 0 for none
 
     @property
     def is_openai(self) -> bool:
@@ -153,11 +203,7 @@ def check_openai(spec: ModelSpec) -> None:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why the model cannot run a task; empty if it can.
-
-    Raises:
-        OptionError: As :func:`read_settings`.
-    """
+    """Why the model cannot run a task; empty if it can."""
     if needs.output_type not in (*_SCORED, "loglikelihood_rolling"):
         return ""
     settings = read_settings(spec)
@@ -177,10 +223,10 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
     Raises:
         OptionError: An argument or the variable is unknown or has a bad value.
     """
-    given = _ARGUMENTS.read(spec, _READERS, REFUSED)
+    given = _ARGUMENTS.read(spec, OpenAISettings, REFUSED)
     if "base_url" not in given:
         address = os.environ.get(URL_VARIABLE, "").strip() or OPENAI_URL
-        given["base_url"] = _url(URL_VARIABLE, address)
+        given["base_url"] = _url(_ARGUMENTS, URL_VARIABLE, address)
     url = given["base_url"]
     for ending, api in (("/chat/completions", "chat"), ("/completions", "completions")):
         if url.endswith(ending):
@@ -203,86 +249,3 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
             "requests with max_requests="
         )
     return OpenAISettings(target=spec.target, **given)
-
-
-def _url(name: str, value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-        sound = sound and (parts.port is None or parts.port > 0)
-    except ValueError:
-        sound = False
-    if not sound:
-        what = f"the openai model's {name}"
-        if name == URL_VARIABLE:
-            what = f"the environment variable {name}"
-        raise OptionError(
-            f"{what} is {masked_text(value)!r}; write an address "
-            "such as http://localhost:8000/v1"
-        )
-    return value.rstrip("/")
-
-
-def _variable(name: str, value: str) -> str:
-    """The value is not shown, since it may be the key itself."""
-    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
-    if not is_name or masked({name: value}) != {name: value}:
-        raise OptionError(
-            f"the openai model's {name} is not the name of an environment "
-            "variable; write its name, never the key itself"
-        )
-    return value
-
-
-def _number(name: str, value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < math.inf or (name == "timeout" and number == 0):
-        expected = (
-            "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
-        )
-        raise _ARGUMENTS.wrong(name, value, f"; write {expected}")
-    return number
-
-
-def _price(name: str, value: str) -> float:
-    price = _number(name, value)
-    if price > _HIGHEST_COST:
-        what = f"; write a number up to {_HIGHEST_COST:,}, per million tokens"
-        raise _ARGUMENTS.wrong(name, value, what)
-    return price
-
-
-def _cost(name: str, value: str) -> float:
-    cost = _number(name, value)
-    if not 0 < cost <= _HIGHEST_COST:
-        most = f"a number above 0 and up to {_HIGHEST_COST:,}"
-        raise _ARGUMENTS.wrong(name, value, f"; write {most}")
-    return cost
-
-
-_HIGHEST_COST = 1_000_000
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "base_url": _url,
-    "api": _ARGUMENTS.one_of(("chat", "completions")),
-    "api_key_env": _variable,
-    "concurrency": _ARGUMENTS.whole(1),
-    "timeout": _number,
-    "max_retries": _ARGUMENTS.whole(0),
-    "max_stops": _ARGUMENTS.whole(0),
-    "send_seed": _ARGUMENTS.flag,
-    "reasoning": _ARGUMENTS.flag,
-    "think_end_token": _ARGUMENTS.text,
-    "revision": _ARGUMENTS.text,
-    "prefix": _ARGUMENTS.text,
-    "tokenizer": _ARGUMENTS.text,
-    "max_length": _ARGUMENTS.whole(3),
-    "extra_body": _ARGUMENTS.mapping,
-    "price_in": _price,
-    "price_out": _price,
-    "stream": _ARGUMENTS.flag,
-    "max_requests": _ARGUMENTS.whole(1),
-    "max_cost": _cost,
-}

@@ -48,11 +48,7 @@ class ServerTokenizer:
     def __init__(
         self, target: str, template_args: Mapping[str, Any] | None = None
     ) -> None:
-        """Load it from a folder or the Hub.
-
-        Raises:
-            ModelError: It cannot be loaded.
-        """
+        """Load it from a folder or the Hub."""
         settings = TokenizerSettings(
             target=target, chat_template_args=template_args or {}
         )

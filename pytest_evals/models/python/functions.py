@@ -45,11 +45,7 @@ def load_function(target: str) -> Function:
 
 def check_function(function: object, name: str) -> None:
     """Check that an object is a function, a coroutine function, or an instance that can
-    be called.
-
-    Raises:
-        OptionError: It is something else.
-    """
+    be called."""
     if isinstance(function, type):
         raise OptionError(
             f"{name} is a class; name a function, or an instance with __call__"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, whole
 from pytest_evals.models.spec import ModelSpec
 
 CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
-_ARGUMENTS = Arguments("python")
 _REFUSED = {
     "batch_size": "each call gets one prompt; use concurrency",
     "max_cost": "the cost of a call is not known before it returns; use max_requests",
@@ -25,25 +22,31 @@ _REFUSED = {
 """Arguments of other kinds of models, with the alternative."""
 
 
+def _seconds(kind: Arguments, name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise kind.wrong(name, value, "; write seconds, more than 0")
+    return seconds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSettings:
-    """The function and how it is called; the fields are the arguments.
+    """The function and how it is called; the fields are the arguments."""
 
-    Args:
-        target: Module and name of the function, ``my_app:respond``.
-        version: The function's version, for the response store; empty to use its
-            attribute ``version``.
-        time_limit: Seconds that one call may take.
-        retries: Maximum of retries after a connection error or a busy server.
-        max_requests: Maximum of calls in a run, retries included; 0 for none.
-    """
-
-    target: str
-    version: str = ""
-    concurrency: int = CONCURRENCY
-    time_limit: float = TIME_LIMIT_S
-    retries: int = RETRIES
-    max_requests: int = 0
+    target: str  # Module and name of the function, ``my_app:respond``
+    version: str = argument(Arguments.text, "")
+    """The function's version, for the response store; empty to use its attribute
+    ``version``."""
+    concurrency: int = argument(whole(1), CONCURRENCY)
+    time_limit: float = argument(_seconds, TIME_LIMIT_S)
+    """Seconds that one call may take."""
+    retries: int = argument(whole(0), RETRIES)
+    """Maximum of retries after a connection error or a busy server."""
+    max_requests: int = argument(whole(1), 0)
+    """Maximum of calls in a run, retries included; 0 for none."""
 
 
 def read_settings(spec: ModelSpec) -> PythonSettings:
@@ -53,7 +56,7 @@ def read_settings(spec: ModelSpec) -> PythonSettings:
         OptionError: The target is not ``MODULE:FUNCTION``, an argument is unknown, or
             it has an invalid value.
     """
-    given = _ARGUMENTS.read(spec, _READERS, _REFUSED)
+    given = Arguments("python").read(spec, PythonSettings, _REFUSED)
     _check_target(spec.target)
     return PythonSettings(target=spec.target, **given)
 
@@ -61,11 +64,7 @@ def read_settings(spec: ModelSpec) -> PythonSettings:
 def check_limits(
     concurrency: object, time_limit: object, retries: object, max_requests: object
 ) -> None:
-    """Check values that were given in Python.
-
-    Raises:
-        OptionError: One is invalid.
-    """
+    """Check values that were given in Python."""
     for name, value, least in (
         ("concurrency", concurrency, 1),
         ("retries", retries, 0),
@@ -101,22 +100,3 @@ def _check_target(target: str) -> None:
             f"'python:{target}' is not a module and a function; write them as in "
             "'python:my_app:respond'"
         )
-
-
-def _seconds(name: str, value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise _ARGUMENTS.wrong(name, value, "; write seconds, more than 0")
-    return seconds
-
-
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "version": _ARGUMENTS.text,
-    "concurrency": _ARGUMENTS.whole(1),
-    "time_limit": _seconds,
-    "retries": _ARGUMENTS.whole(0),
-    "max_requests": _ARGUMENTS.whole(1),
-}

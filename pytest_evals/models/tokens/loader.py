@@ -39,11 +39,7 @@ def load_tokenizer(settings: TokenizerSettings, config: Any = None) -> Any:
     """Load the tokenizer of transformers.
 
     Args:
-        config: The model's config, if it is known.
-
-    Raises:
-        ModelError: It cannot be loaded.
-    """
+        config: The model's config, if it is known."""
     with quiet(), one_error(settings.target):
         return read_tokenizer(settings, config)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, whole
 from pytest_evals.models.registry import TaskRequirements
 
 _THINKS = (
@@ -19,39 +19,32 @@ TOKENIZATIONS = ("lm_eval", "lighteval")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerSettings:
-    """Where a model's tokenizer is, and its rules; the fields are arguments.
+    """Where a model's tokenizer is, and its rules; the fields are arguments."""
 
-    Args:
-        target: Folder of the model, or its name on the Hub.
-        revision: Branch, tag or commit on the Hub; empty for the default branch.
-        trust_remote_code: Whether code that comes with the model may run.
-        tokenizer: Folder or name of another tokenizer; empty for the model's own.
-        add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
-            the tokenizer's default. ``False`` leaves P(BOS | BOS) out of the rolling
-            log-likelihood, which lm-eval's contains.
-        tokenization: Rules for special tokens and for the boundary between a context
-            and its continuation: those of lm-eval, or of lighteval's transformers
-            backend.
-        prefix_token_id: The token before a text without context; ``None`` for BOS, else
-            EOS.
-        chat_template_args: Arguments of the chat template, such as
-            ``{"enable_thinking": false}``.
-        enable_thinking: The one of them that most want; ``None`` for what the template
-            does by default.
-        think_end_token: Text, or the id of a token, that ends the model's thinking: the
-            answer is what comes after its last occurrence. Empty for none.
-    """
-
-    target: str
-    revision: str = ""
-    trust_remote_code: bool = False
-    tokenizer: str = ""
-    add_bos_token: bool | None = None
+    target: str  # Folder of the model, or its name on the Hub
+    revision: str = argument(Arguments.text, "")
+    """Branch, tag or commit on the Hub; empty for the default branch."""
+    trust_remote_code: bool = argument(Arguments.flag, False)
+    """Whether code that comes with the model may run."""
+    tokenizer: str = argument(Arguments.text, "")
+    """Folder or name of another tokenizer; empty for the model's own."""
+    add_bos_token: bool | None = argument(Arguments.flag, None)
+    """Whether texts get the tokenizer's special tokens; ``None`` for the tokenizer's
+    default. ``False`` leaves P(BOS | BOS) out of the rolling log-likelihood, which lm-
+    eval's contains."""
     tokenization: str = "lm_eval"
-    prefix_token_id: int | None = None
-    chat_template_args: Mapping[str, Any] = field(default_factory=dict)
-    enable_thinking: bool | None = None
-    think_end_token: str = ""
+    """Rules for special tokens and for the boundary between a context and its
+    continuation: those of lm-eval, or of lighteval's transformers backend."""
+    prefix_token_id: int | None = argument(whole(0), None)
+    """The token before a text without context; ``None`` for BOS, else EOS."""
+    chat_template_args: Mapping[str, Any] = argument(Arguments.mapping, {})
+    """Arguments of the chat template, such as ``{"enable_thinking": false}``."""
+    enable_thinking: bool | None = argument(Arguments.flag, None)
+    """The one of them that most want; ``None`` for what the template does by
+    default."""
+    think_end_token: str = argument(Arguments.text, "")
+    """Text, or the id of a token, that ends the model's thinking: the answer is what
+    comes after its last occurrence. Empty for none."""
 
     @property
     def template_args(self) -> Mapping[str, Any]:
@@ -61,26 +54,8 @@ class TokenizerSettings:
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
-def tokenizer_readers(kind: Arguments) -> dict[str, Callable[[str, str], Any]]:
-    """Readers of these arguments for a kind; ``tokenization`` is for ``hf:`` only."""
-    return {
-        "revision": kind.text,
-        "trust_remote_code": kind.flag,
-        "tokenizer": kind.text,
-        "add_bos_token": kind.flag,
-        "prefix_token_id": kind.whole(0),
-        "chat_template_args": kind.mapping,
-        "enable_thinking": kind.flag,
-        "think_end_token": kind.text,
-    }
-
-
 def check_thinking(kind: str, settings: TokenizerSettings) -> None:
-    """Check that an answer can be told from the thinking before it.
-
-    Raises:
-        OptionError: It cannot.
-    """
+    """Check that an answer can be told from the thinking before it."""
     if settings.enable_thinking and not settings.think_end_token:
         raise OptionError(
             f"the {kind} model's enable_thinking needs think_end_token, the text that "

@@ -27,11 +27,7 @@ class HfTokenizer:
         self._encoder = encoder
 
     def token_strings(self, request: Request) -> TokenStrings:
-        """The tokens of a request, identical to the model's input.
-
-        Raises:
-            DocumentError: It cannot be asked.
-        """
+        """The tokens of a request, identical to the model's input."""
         if isinstance(request, Loglikelihood):
             (pair,) = self._encoder.pairs([request])
             if isinstance(pair, InvalidRequestError):

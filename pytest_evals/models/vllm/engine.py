@@ -101,11 +101,7 @@ class VllmEngine:
         return int(n_blocks) * self.block_size
 
     def run(self, requests: Iterable[EngineRequest]) -> Iterator[list[EngineOutput]]:
-        """Run all requests; yields the outputs of a step as soon as some are finished.
-
-        Raises:
-            ModelError: The engine fails.
-        """
+        """Run all requests; yields the outputs of a step as soon as some finish."""
         engine = self._llm.llm_engine
         todo = iter(requests)
         keys: dict[str, int] = {}
@@ -150,11 +146,7 @@ class VllmEngine:
 
 def parsed_arguments(settings: VllmSettings) -> dict[str, Any]:
     """The engine arguments as values, parsed by the command line parser of vLLM, so
-    that values are written as for ``vllm serve``.
-
-    Raises:
-        OptionError: vLLM rejects one of them.
-    """
+    that values are written as for ``vllm serve``."""
     with _quiet():
         prepare()
         from vllm.engine.arg_utils import EngineArgs

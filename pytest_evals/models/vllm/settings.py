@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from pytest_evals.errors import OptionError, did_you_mean
-from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.arguments import Arguments, argument, readers_of
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.models.tokens.settings import (
     TokenizerSettings,
     check_thinking,
-    tokenizer_readers,
     why_thinking_unfit,
 )
 
@@ -62,28 +60,23 @@ REFUSED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VllmSettings:
-    """Settings of a model in vLLM.
+    """Settings of a model in vLLM."""
 
-    Args:
-        target: Folder or name on the Hub.
-        tokens: Settings of the tokenizer.
-        reuse_prefix: Whether continuations of several tokens are scored with vLLM's
-            prefix cache, which depends on an internal switch of vLLM.
-        engine: Engine arguments of vLLM, unparsed.
-    """
-
-    target: str
-    tokens: TokenizerSettings
-    reuse_prefix: bool = False
+    target: str  # Folder or name on the Hub
+    tokens: TokenizerSettings  # Settings of the tokenizer
+    reuse_prefix: bool = argument(Arguments.flag, False)
+    """Whether continuations of several tokens are scored with vLLM's prefix cache,
+    which depends on an internal switch of vLLM."""
     engine: Mapping[str, str] = field(default_factory=dict)
+    """Engine arguments of vLLM, unparsed."""
+
+
+READERS = {**readers_of(TokenizerSettings), **readers_of(VllmSettings)}
+"""The model's own arguments."""
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why the model cannot run a task; empty if it can.
-
-    Raises:
-        OptionError: As :func:`read_settings`.
-    """
+    """Why the model cannot run a task; empty if it can."""
     if needs.images:
         return _NO_IMAGES
     return why_thinking_unfit(read_settings(spec).tokens, needs)
@@ -110,8 +103,8 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
     """
     own, engine = {}, {}
     for name, value in spec.arguments.items():
-        if name in _READERS:
-            own[name] = _READERS[name](name, value)
+        if name in READERS:
+            own[name] = READERS[name](ARGUMENTS, name, value)
         else:
             _check_engine_name(name)
             engine[name] = value
@@ -165,15 +158,10 @@ def _check_engine_name(name: str) -> None:
     elif not known or base in known:
         return
     else:
-        near = did_you_mean(base, [*known, *_READERS])
+        near = did_you_mean(base, [*known, *READERS])
         hint = near or "; it takes vLLM's engine arguments, see 'vllm serve --help=all'"
     raise OptionError(f"the vllm model takes no argument {name!r}{hint}")
 
 
-_READERS: Mapping[str, Any] = {
-    **tokenizer_readers(ARGUMENTS),
-    "reuse_prefix": ARGUMENTS.flag,
-}
-"""The model's own arguments."""
 _PASSED_ON = ("revision", "trust_remote_code")
 """Those that the engine takes too; ``tokenizer`` is passed on as a path."""
