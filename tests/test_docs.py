@@ -20,8 +20,8 @@ from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.gates.read.keys import KEYS
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE
-from pytest_evals.guests.lighteval.metrics.text.normalizers import NORMALIZERS
+from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE
+from pytest_evals.guests.lighteval.metrics.normalizers import NORMALIZERS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings

@@ -10,5 +10,5 @@ DIALECTS = {
 }
 MODEL_KINDS = {"ray": "pytest_evals.guests.ray.kind:RAY"}
 METRIC_FAMILIES = {
-    "lighteval": "pytest_evals.guests.lighteval.metrics.metric_entry:lighteval_metric"
+    "lighteval": "pytest_evals.guests.lighteval.metrics.catalogue:lighteval_metric"
 }

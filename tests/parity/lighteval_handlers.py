@@ -14,26 +14,25 @@ import numpy as np
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.guests.lighteval import dynamic_metrics
-from pytest_evals.guests.lighteval.metrics.catalogue.names import PUBLISHED
-from pytest_evals.guests.lighteval.metrics.code_execution.codegen import extract_code
-from pytest_evals.guests.lighteval.metrics.corpus import (
-    labels,
-    perplexities,
+from pytest_evals.guests.lighteval.metrics import (
+    choices,
+    corpus,
+    extraction,
+    extractive_match,
+    judges,
+    matches,
+    normalizers,
     preparators,
-    translation,
+    repeats,
+    rouge,
 )
-from pytest_evals.guests.lighteval.metrics.extraction import extractive_match, letters
-from pytest_evals.guests.lighteval.metrics.extraction.formulas import (
+from pytest_evals.guests.lighteval.metrics.catalogue import PUBLISHED
+from pytest_evals.guests.lighteval.metrics.codegen import extract_code
+from pytest_evals.guests.lighteval.metrics.extraction import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.guests.lighteval.metrics.judges import calibration
-from pytest_evals.guests.lighteval.metrics.judges import prompts as judge_texts
-from pytest_evals.guests.lighteval.metrics.likelihoods import choices, logprobs
-from pytest_evals.guests.lighteval.metrics.repeats import at_k, at_n
-from pytest_evals.guests.lighteval.metrics.similarity import distance, matches, rouge
-from pytest_evals.guests.lighteval.metrics.text import languages, normalizers
-from pytest_evals.guests.lighteval.metrics.text.math_text import math_normalizer
+from pytest_evals.guests.lighteval.metrics.normalizers import math_normalizer
 from pytest_evals.guests.lighteval.shims import NAMES
 from pytest_evals.scorers import reasoning_tags
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
@@ -103,7 +102,7 @@ def sample(name: str) -> Handler:
     return handle
 
 
-def corpus(name: str) -> Handler:
+def corpus_number(name: str) -> Handler:
     def handle(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         metric = PUBLISHED[name]()(params)
         pairs = zip(given["docs"], given["model_responses"], strict=True)
@@ -157,7 +156,7 @@ def metric_name(name: str) -> Handler:
 def literal(text: str) -> Any:
     """An argument that was recorded as its text."""
     if text.startswith("LogProb"):
-        return eval(text, vars(logprobs))
+        return eval(text, vars(choices))
     return eval(text, {})
 
 
@@ -166,7 +165,7 @@ def normalizer(function: Callable[[str], str]) -> Handler:
 
 
 def f1(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    how = labels.CorpusLevelF1Score(**params, published=True)
+    how = corpus.CorpusLevelF1Score(**params, published=True)
     return how.compute_corpus(list(zip(given["golds"], given["preds"], strict=True)))
 
 
@@ -180,8 +179,8 @@ def pairs(made: Callable[..., Any]) -> Handler:
 
 
 def norm(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    how = logprobs.normalization(params["normalization"])
-    return logprobs.normalize_log_probs(how, **given)
+    how = choices.normalization(params["normalization"])
+    return choices.normalize_log_probs(how, **given)
 
 
 def extract(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
@@ -199,8 +198,8 @@ def extract(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 def extract_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     kind = params["target"].split("/")[1]
-    labels = letters.labels_of(kind, params["language"])[:4]
-    target = letters.IndicesExtractionConfig(kind)
+    labels = extraction.labels_of(kind, params["language"])[:4]
+    target = extraction.IndicesExtractionConfig(kind)
     how = extractive_match.MultilingualExtractiveMatchMetric(
         language=params["language"],
         gold_extraction_target=target,
@@ -235,19 +234,19 @@ def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    return at_k.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
+    return repeats.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
 
 
 def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    thresholds = params["thresholds"] or at_k.THRESHOLDS
-    return at_k.g_pass_at_k(
+    thresholds = params["thresholds"] or repeats.THRESHOLDS
+    return repeats.g_pass_at_k(
         given["n_scores"], given["n_correct"], params["k"], thresholds
     )
 
 
 def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     both = zip(given["num_samples"], given["num_correct"], strict=True)
-    return [at_k.pass_at_k(n, right, params["k"]) for n, right in both]
+    return [repeats.pass_at_k(n, right, params["k"]) for n, right in both]
 
 
 def reply(read: Callable[[str], float | None]) -> Handler:
@@ -282,8 +281,8 @@ def following(metric: str) -> Handler:
 EXACT: dict[str, Handler] = {
     "BLEU": of_class(rouge.BLEU),
     "CorpusLevelF1Score": f1,
-    "CorpusLevelPerplexityMetric": pairs(perplexities.CorpusLevelPerplexityMetric),
-    "CorpusLevelTranslationMetric": pairs(translation.CorpusLevelTranslationMetric),
+    "CorpusLevelPerplexityMetric": pairs(corpus.CorpusLevelPerplexityMetric),
+    "CorpusLevelTranslationMetric": pairs(corpus.CorpusLevelTranslationMetric),
     "Doc.get_golds": golds,
     "ExactMatches": of_class(partial(matches.ExactMatches, published=True)),
     "F1_score": of_class(matches.F1_score),
@@ -293,8 +292,8 @@ EXACT: dict[str, Handler] = {
     ),
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
-    "MajAtN": of_class(partial(at_n.MajAtN, published=True)),
-    "MatthewsCorrCoef": pairs(labels.MatthewsCorrCoef),
+    "MajAtN": of_class(partial(repeats.MajAtN, published=True)),
+    "MatthewsCorrCoef": pairs(corpus.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
         dynamic_metrics.MultilingualQuasiExactMatchMetric, "language", "match_type"
@@ -308,7 +307,7 @@ EXACT: dict[str, Handler] = {
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
     ),
-    "PassAtK": of_class(partial(at_k.PassAtK, published=True)),
+    "PassAtK": of_class(partial(repeats.PassAtK, published=True)),
     "PassAtK.pass_at_k": pass_at_k,
     "PerplexityPreparator.count_units": lambda params, given: preparators.count_units(
         given["text"], params["units_type"]
@@ -319,31 +318,29 @@ EXACT: dict[str, Handler] = {
     ),
     "ROUGE": of_class(rouge.ROUGE),
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),
-    "StringDistance": of_class(distance.StringDistance),
-    "hle.calib_err": lambda params, given: calibration.calib_err(**given, **params),
+    "StringDistance": of_class(matches.StringDistance),
+    "hle.calib_err": lambda params, given: judges.calib_err(**given, **params),
     "ifbench": following("ifbench_metrics"),
     "ifeval": following("ifeval_metrics"),
-    "ifeval.agg_inst_level_acc": lambda params, given: labels.FlatMean().compute_corpus(
+    "ifeval.agg_inst_level_acc": lambda params, given: corpus.FlatMean().compute_corpus(
         given["items"]
     ),
-    "judge_utils.process_judge_response_simpleqa": reply(judge_texts.simpleqa_score),
-    "mix_eval.mean_dv_5": lambda params, given: judge_texts.mean_dv_5(given["x"]),
-    "mix_eval.process_judge_response": reply(judge_texts.flow_score),
-    "mix_eval.process_judge_response_freeform_gpt": reply(judge_texts.bracketed_number),
-    "mix_eval.process_judge_response_multichoice_gpt": reply(
-        judge_texts.bracketed_verdict
-    ),
+    "judge_utils.process_judge_response_simpleqa": reply(judges.simpleqa_score),
+    "mix_eval.mean_dv_5": lambda params, given: judges.mean_dv_5(given["x"]),
+    "mix_eval.process_judge_response": reply(judges.flow_score),
+    "mix_eval.process_judge_response_freeform_gpt": reply(judges.bracketed_number),
+    "mix_eval.process_judge_response_multichoice_gpt": reply(judges.bracketed_verdict),
     "inspect math_scorer": inspect_maths,
     "inspect multichoice_scorer": inspect_letters,
     "lcb.estimate_pass_at_k": estimates,
     "lcb.extract_code": lambda params, given: extract_code(given["text"]),
     "normalizations.get_multilingual_normalizer": lambda params, given: (
-        languages.get_multilingual_normalizer(
+        normalizers.get_multilingual_normalizer(
             params["lang"], lower=params.get("lower", True)
         )(given["text"])
     ),
     "normalizations.normalize_log_probs": norm,
-    "normalizations.remove_articles": lambda params, given: languages.remove_articles(
+    "normalizations.remove_articles": lambda params, given: normalizers.remove_articles(
         given["text"], params["lang"]
     ),
     "stderr.bootstrap_stderr": bootstrap,
@@ -378,7 +375,7 @@ def handler_of(record: Mapping[str, Any]) -> Handler | None:
         return None
     makers: dict[str | None, Callable[[str], Handler]] = {
         None: sample,
-        "#corpus": corpus,
+        "#corpus": corpus_number,
         " (catalogue)": catalogue,
         ".metric_name": metric_name,
         ".num_samples": lambda name: lambda p, g: PUBLISHED[name]().num_samples(),

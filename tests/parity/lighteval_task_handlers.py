@@ -23,7 +23,7 @@ from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
 from pytest_evals.guests.lighteval import modules
 from pytest_evals.guests.lighteval.config import LightevalTaskConfig
 from pytest_evals.guests.lighteval.data import pool_split
-from pytest_evals.guests.lighteval.metrics.catalogue.names import PUBLISHED
+from pytest_evals.guests.lighteval.metrics.catalogue import PUBLISHED
 from pytest_evals.guests.lighteval.prompt import chat, plain
 from pytest_evals.guests.lighteval.shots import Pool, sampler_of
 from pytest_evals.guests.lighteval.tasks import load_tasks

@@ -27,17 +27,13 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError
-from pytest_evals.guests.lighteval.metrics.extraction.extractive_match import (
-    MultilingualExtractiveMatchMetric,
-)
-from pytest_evals.guests.lighteval.metrics.extraction.formulas import (
+from pytest_evals.guests.lighteval.metrics.extraction import (
     ExprExtractionConfig,
+    IndicesExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.guests.lighteval.metrics.extraction.letters import (
-    IndicesExtractionConfig,
-)
-from pytest_evals.guests.lighteval.metrics.extraction.search import (
+from pytest_evals.guests.lighteval.metrics.extractive_match import (
+    MultilingualExtractiveMatchMetric,
     extract_target_from_pred,
     get_extraction_regexes,
 )

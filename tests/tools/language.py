@@ -57,7 +57,7 @@ PAIRS = {
     r"\bout there\b": "in production",
 }
 """Pattern -> better wording."""
-FOREIGN = ("guests/lighteval/metrics/judges/prompts", "guests/lighteval/official")
+FOREIGN = ("guests/lighteval/metrics/judges", "guests/lighteval/official")
 """Folders whose literals are data of benchmarks."""
 
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_evals.guests.lighteval.metrics.extraction.extractive_match import (
-    MultilingualExtractiveMatchMetric,
-)
-from pytest_evals.guests.lighteval.metrics.likelihoods.choices import (
+from pytest_evals.guests.lighteval.metrics.choices import (
     LoglikelihoodAcc,
+    LogProbNormalization,
     NormalizedMultiChoiceProbability,
     Probability,
-)
-from pytest_evals.guests.lighteval.metrics.likelihoods.logprobs import (
-    LogProbNormalization,
     normalization,
 )
-from pytest_evals.guests.lighteval.metrics.reductions import Reduction
-from pytest_evals.guests.lighteval.metrics.similarity.matches import (
+from pytest_evals.guests.lighteval.metrics.extractive_match import (
+    MultilingualExtractiveMatchMetric,
+)
+from pytest_evals.guests.lighteval.metrics.matches import (
     ExactMatches,
     F1_score,
 )
-from pytest_evals.guests.lighteval.metrics.text.languages import (
+from pytest_evals.guests.lighteval.metrics.normalizers import (
     code_of,
     get_multilingual_normalizer,
 )
+from pytest_evals.guests.lighteval.metrics.reductions import Reduction
 from pytest_evals.scorers.custom_metrics.aggregation import mean
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pytest_evals.core.registry import Registry, UnknownNameError
-from pytest_evals.guests.lighteval.metrics.catalogue.builders import Maker
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE
-from pytest_evals.guests.lighteval.metrics.repeats.at_n import MajAtN
-from pytest_evals.guests.lighteval.metrics.similarity.matches import match_type
-from pytest_evals.guests.lighteval.metrics.text.normalizers import (
+from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE, Maker
+from pytest_evals.guests.lighteval.metrics.matches import match_type
+from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
     resolve_normalizer,
 )
+from pytest_evals.guests.lighteval.metrics.repeats import MajAtN
 from pytest_evals.scorers.custom_metrics.metric import Metric
 
 

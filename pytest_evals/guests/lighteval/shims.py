@@ -23,34 +23,18 @@ from pytest_evals.guests.lighteval.language import (
     manage_duplicate_language_codes,
     standardize_tag,
 )
-from pytest_evals.guests.lighteval.metrics.corpus import (
-    labels,
-    perplexities,
-    preparators,
-    translation,
-)
-from pytest_evals.guests.lighteval.metrics.extraction import (
+from pytest_evals.guests.lighteval.metrics import (
+    choices,
+    corpus,
+    extraction,
     extractive_match,
-    formulas,
-    letters,
-    search,
-    values,
-)
-from pytest_evals.guests.lighteval.metrics.judges import metrics as judged
-from pytest_evals.guests.lighteval.metrics.likelihoods import choices, logprobs
-from pytest_evals.guests.lighteval.metrics.repeats import at_k, at_n, sampling
-from pytest_evals.guests.lighteval.metrics.similarity import (
-    distance,
-    drop,
-    fragments,
+    judges,
     matches,
     neural,
-    rouge,
-)
-from pytest_evals.guests.lighteval.metrics.text import (
-    languages,
-    math_text,
     normalizers,
+    preparators,
+    repeats,
+    rouge,
 )
 from pytest_evals.guests.lighteval.metrics_enum import (
     MajAtK,
@@ -231,25 +215,21 @@ _METRIC_CLASSES = {
 }
 _SAMPLE = {
     name: getattr(module, name)
-    for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
+    for module in (choices, judges, matches, neural, rouge)
     for name in module.__all__
 } | {
-    "AvgAtN": at_n.AvgAtN,
-    "GPassAtK": at_k.GPassAtK,
+    "AvgAtN": repeats.AvgAtN,
+    "GPassAtK": repeats.GPassAtK,
     "MajAtK": MajAtK,
-    "MajAtN": at_n.MajAtN,
-    "PassAtK": at_k.PassAtK,
-    "SamplingMetric": sampling.SamplingMetric,
+    "MajAtN": repeats.MajAtN,
+    "PassAtK": repeats.PassAtK,
+    "SamplingMetric": repeats.SamplingMetric,
     "JudgeLM": judge_lm.JudgeLM,
     "SampleLevelComputation": metric.SampleLevelComputation,
     "Doc": Doc,
     "ModelResponse": response.ModelResponse,
 }
-_CORPUS = {
-    name: getattr(module, name)
-    for module in (labels, perplexities, translation)
-    for name in module.__all__
-} | {
+_CORPUS = {name: getattr(corpus, name) for name in corpus.__all__} | {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
 _PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
@@ -257,28 +237,28 @@ _PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__
 }
 _NORMALIZERS = {
     **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
-    "LogProbCharNorm": logprobs.LogProbCharNorm,
-    "LogProbNormalization": logprobs.LogProbNormalization,
-    "LogProbPMINorm": logprobs.LogProbPMINorm,
-    "LogProbTokenNorm": logprobs.LogProbTokenNorm,
-    "get_multilingual_normalizer": languages.get_multilingual_normalizer,
-    "math_normalizer": math_text.math_normalizer,
-    "normalize_log_probs": logprobs.normalize_log_probs,
-    "remove_articles": languages.remove_articles,
+    "LogProbCharNorm": choices.LogProbCharNorm,
+    "LogProbNormalization": choices.LogProbNormalization,
+    "LogProbPMINorm": choices.LogProbPMINorm,
+    "LogProbTokenNorm": choices.LogProbTokenNorm,
+    "get_multilingual_normalizer": normalizers.get_multilingual_normalizer,
+    "math_normalizer": normalizers.math_normalizer,
+    "normalize_log_probs": choices.normalize_log_probs,
+    "remove_articles": normalizers.remove_articles,
     "remove_punc": normalizers.remove_punc,
 }
 _DYNAMIC = {
     **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
-    "ExprExtractionConfig": formulas.ExprExtractionConfig,
+    "ExprExtractionConfig": extraction.ExprExtractionConfig,
     "ExtractionTarget": Any,
-    "IndicesExtractionConfig": letters.IndicesExtractionConfig,
-    "LatexExtractionConfig": formulas.LatexExtractionConfig,
+    "IndicesExtractionConfig": extraction.IndicesExtractionConfig,
+    "LatexExtractionConfig": extraction.LatexExtractionConfig,
     "MultilingualExtractiveMatchMetric": (
         extractive_match.MultilingualExtractiveMatchMetric
     ),
     "SampleLevelMetric": metric.SampleLevelMetric,
-    "extract_target_from_pred": search.extract_target_from_pred,
-    "get_extraction_regexes": search.get_extraction_regexes,
+    "extract_target_from_pred": extractive_match.extract_target_from_pred,
+    "get_extraction_regexes": extractive_match.get_extraction_regexes,
 }
 _JUDGES = {
     "JudgeLM": judge_lm.JudgeLM,
@@ -322,8 +302,8 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
     "lighteval.metrics.utils.llm_as_judge": _JUDGES,
     "lighteval.metrics.utils.math_comparison": {
-        "compare_gold_target": values.compare_gold_target,
-        "sympy_expr_eq": values.sympy_expr_eq,
+        "compare_gold_target": extractive_match.compare_gold_target,
+        "sympy_expr_eq": extractive_match.sympy_expr_eq,
     },
     "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
     "lighteval.models": {},

@@ -12,9 +12,9 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.guests.lighteval.language import Language
-from pytest_evals.guests.lighteval.metrics.extraction.letters import labels_of
-from pytest_evals.guests.lighteval.metrics.text.languages import code_of
-from pytest_evals.guests.lighteval.metrics.text.literals import LANGUAGES, Literals
+from pytest_evals.guests.lighteval.metrics.extraction import labels_of
+from pytest_evals.guests.lighteval.metrics.literals import LANGUAGES, Literals
+from pytest_evals.guests.lighteval.metrics.normalizers import code_of
 
 __all__ = [
     "TRANSLATION_LITERALS",

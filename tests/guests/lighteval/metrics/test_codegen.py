@@ -7,8 +7,8 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE
-from pytest_evals.guests.lighteval.metrics.code_execution.codegen import (
+from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE
+from pytest_evals.guests.lighteval.metrics.codegen import (
     Cases,
     CodegenMetric,
     passes,

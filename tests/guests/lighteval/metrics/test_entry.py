@@ -9,8 +9,11 @@ from pytest_evals.core.request import Loglikelihood, Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE, PUBLISHED
-from pytest_evals.guests.lighteval.metrics.metric_entry import lighteval_metric
+from pytest_evals.guests.lighteval.metrics.catalogue import (
+    CATALOGUE,
+    PUBLISHED,
+    lighteval_metric,
+)
 from pytest_evals.run.flow import score
 from pytest_evals.run.plan import ask
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelMetric, SamplingMethod

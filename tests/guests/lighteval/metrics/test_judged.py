@@ -9,18 +9,14 @@ from pytest_evals.core.dialogue import Ask, Exchange, replayed
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE
-from pytest_evals.guests.lighteval.metrics.judges.calibration import (
+from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE
+from pytest_evals.guests.lighteval.metrics.judges import (
     CorpusLevelHLE,
-    calibration_error,
-)
-from pytest_evals.guests.lighteval.metrics.judges.metrics import (
     JudgeLLM,
     JudgeLLMMixEval,
     JudgeLLMMTBench,
-)
-from pytest_evals.guests.lighteval.metrics.judges.prompts import (
     bracketed_number,
+    calibration_error,
     hle_verdict,
     tagged_score,
 )

@@ -15,7 +15,7 @@ from transformers import (
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
-from pytest_evals.guests.lighteval.metrics.similarity.neural import (
+from pytest_evals.guests.lighteval.metrics.neural import (
     BLEURT,
     BertScore,
     Faithfulness,

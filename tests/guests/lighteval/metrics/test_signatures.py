@@ -5,13 +5,7 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.lighteval.metrics.corpus.preparators import (
-    GenerativePreparator,
-)
-from pytest_evals.guests.lighteval.metrics.extraction.extractive_match import (
-    MultilingualExtractiveMatchMetric,
-)
-from pytest_evals.guests.lighteval.metrics.likelihoods.choices import (
+from pytest_evals.guests.lighteval.metrics.choices import (
     MRR,
     AccGoldLikelihood,
     LoglikelihoodAcc,
@@ -19,16 +13,25 @@ from pytest_evals.guests.lighteval.metrics.likelihoods.choices import (
     Probability,
     Recall,
 )
-from pytest_evals.guests.lighteval.metrics.repeats.at_k import GPassAtK, PassAtK
-from pytest_evals.guests.lighteval.metrics.repeats.at_n import AvgAtN, MajAtN
-from pytest_evals.guests.lighteval.metrics.similarity.distance import StringDistance
-from pytest_evals.guests.lighteval.metrics.similarity.fragments import Extractiveness
-from pytest_evals.guests.lighteval.metrics.similarity.matches import (
+from pytest_evals.guests.lighteval.metrics.extractive_match import (
+    MultilingualExtractiveMatchMetric,
+)
+from pytest_evals.guests.lighteval.metrics.matches import (
     ExactMatches,
     F1_score,
+    StringDistance,
 )
-from pytest_evals.guests.lighteval.metrics.similarity.neural import BLEURT, BertScore
-from pytest_evals.guests.lighteval.metrics.similarity.rouge import BLEU, ROUGE
+from pytest_evals.guests.lighteval.metrics.neural import BLEURT, BertScore
+from pytest_evals.guests.lighteval.metrics.preparators import (
+    GenerativePreparator,
+)
+from pytest_evals.guests.lighteval.metrics.repeats import (
+    AvgAtN,
+    GPassAtK,
+    MajAtN,
+    PassAtK,
+)
+from pytest_evals.guests.lighteval.metrics.rouge import BLEU, ROUGE, Extractiveness
 from pytest_evals.guests.lighteval.metrics_enum import MajAtK
 from pytest_evals.scorers.custom_metrics.metric import (
     Metric,

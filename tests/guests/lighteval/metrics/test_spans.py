@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from pytest_evals.guests.lighteval.metrics.catalogue.names import (
+from pytest_evals.guests.lighteval.metrics.catalogue import (
     CHOICE_METRICS,
     CORPUS_METRICS,
+    TEXT_METRICS,
 )
-from pytest_evals.guests.lighteval.metrics.catalogue.texts import TEXT_METRICS
-from pytest_evals.guests.lighteval.metrics.similarity.matches import ExactMatches
+from pytest_evals.guests.lighteval.metrics.matches import ExactMatches
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.stats.averages import mean

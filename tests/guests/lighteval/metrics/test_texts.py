@@ -9,30 +9,29 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE, PUBLISHED
-from pytest_evals.guests.lighteval.metrics.corpus.labels import (
+from pytest_evals.guests.lighteval.metrics.catalogue import (
+    CATALOGUE,
+    PUBLISHED,
+    lighteval_metric,
+)
+from pytest_evals.guests.lighteval.metrics.corpus import (
     CorpusLevelF1Score,
+    CorpusLevelTranslationMetric,
     FlatMean,
 )
-from pytest_evals.guests.lighteval.metrics.corpus.translation import (
-    CorpusLevelTranslationMetric,
-)
-from pytest_evals.guests.lighteval.metrics.extraction.extractive_match import (
+from pytest_evals.guests.lighteval.metrics.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
 from pytest_evals.guests.lighteval.metrics.instructions.checks import (
     is_followed,
 )
-from pytest_evals.guests.lighteval.metrics.metric_entry import lighteval_metric
-from pytest_evals.guests.lighteval.metrics.repeats.at_k import g_pass_at_k, pass_at_k
-from pytest_evals.guests.lighteval.metrics.similarity.fragments import fragment_lengths
-from pytest_evals.guests.lighteval.metrics.text.languages import (
+from pytest_evals.guests.lighteval.metrics.normalizers import (
     get_multilingual_normalizer,
-)
-from pytest_evals.guests.lighteval.metrics.text.normalizers import (
     helm_normalizer,
     helm_normalizer_published,
 )
+from pytest_evals.guests.lighteval.metrics.repeats import g_pass_at_k, pass_at_k
+from pytest_evals.guests.lighteval.metrics.rouge import fragment_lengths
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from pytest_evals.errors import DocumentError, MissingExtraError, unknown_name
-from pytest_evals.guests.lighteval.metrics.text.words import sentences, words
+from pytest_evals.guests.lighteval.metrics.normalizers import sentences, words
 from pytest_evals.limits.patterns import compiled
 
 Check = Callable[..., bool]

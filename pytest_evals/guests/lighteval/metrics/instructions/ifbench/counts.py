@@ -12,7 +12,7 @@ from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
     nltk_data,
     sentences,
 )
-from pytest_evals.guests.lighteval.metrics.text.normalizers import without_punctuation
+from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
 
 _CONJUNCTIONS = frozenset(("and", "but", "for", "nor", "or", "so", "yet"))
 _PRONOUNS = """

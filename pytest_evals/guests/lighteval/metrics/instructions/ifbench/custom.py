@@ -14,7 +14,7 @@ from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
     sentences,
     trimmed,
 )
-from pytest_evals.guests.lighteval.metrics.text.normalizers import without_punctuation
+from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
 from pytest_evals.limits.patterns import compiled
 
 _CAPITALS = """

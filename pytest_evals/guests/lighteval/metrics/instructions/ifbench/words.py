@@ -14,8 +14,8 @@ from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
     sentences,
     trimmed,
 )
-from pytest_evals.guests.lighteval.metrics.text.normalizers import without_punctuation
-from pytest_evals.guests.lighteval.metrics.text.words import words as nltk_words
+from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
+from pytest_evals.guests.lighteval.metrics.normalizers import words as nltk_words
 
 _CONSONANTS = frozenset("bcdfghjklmnpqrstvwxyz")
 _VOWELS = frozenset("aeiou")

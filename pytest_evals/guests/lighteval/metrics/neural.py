@@ -14,21 +14,24 @@ from typing import Any, ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.guests.lighteval.metrics.matches import (
+    NormalizedMetric,
+)
+from pytest_evals.guests.lighteval.metrics.normalizers import Normalizer, sentences
 from pytest_evals.guests.lighteval.metrics.reductions import (
     reduce_values,
     reduction,
     references,
 )
-from pytest_evals.guests.lighteval.metrics.similarity.fragments import SourceMetric
-from pytest_evals.guests.lighteval.metrics.similarity.normalization import (
-    NormalizedMetric,
-)
-from pytest_evals.guests.lighteval.metrics.text.normalizers import Normalizer
-from pytest_evals.guests.lighteval.metrics.text.words import sentences
+from pytest_evals.guests.lighteval.metrics.rouge import SourceMetric
 from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
-__all__ = ["BLEURT", "BertScore", "Faithfulness"]
+__all__ = [
+    "BLEURT",
+    "BertScore",
+    "Faithfulness",
+]
 
 _HF: Libraries = (
     ("torch", "torch", "hf"),

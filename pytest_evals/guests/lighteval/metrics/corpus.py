@@ -1,25 +1,63 @@
-"""F1 and Matthews correlation of true and predicted labels; mean of lists."""
+"""Corpus metrics: objects with ``compute_corpus``, as in lighteval 0.13.0
+(``metrics/metrics_corpus.py``), and an aggregation with a bootstrapped standard error.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Literal
 
 from pytest_evals.core.metric import SHARE, Totals
-from pytest_evals.errors import EvalsError
-from pytest_evals.guests.lighteval.metrics.corpus.corpus_metric import (
-    CorpusMetric,
-    check_choice,
-)
+from pytest_evals.errors import EvalsError, unknown_name
 from pytest_evals.scorers import totals
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
+from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Libraries
 from pytest_evals.stats import agreement
-from pytest_evals.stats.bootstrap import resampled_matthews, resampled_scores
+from pytest_evals.stats.bootstrap import (
+    resampled_matthews,
+    resampled_perplexity,
+    resampled_scores,
+)
 
-__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrcoef"]
+__all__ = [
+    "CorpusLevelF1Score",
+    "CorpusLevelPerplexityMetric",
+    "CorpusLevelTranslationMetric",
+    "FlatMean",
+    "MatthewsCorrCoef",
+    "matthews_corrcoef",
+]
+
+
+class CorpusMetric(CorpusLevelComputation):
+    """Base class of corpus metrics."""
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation, with its standard error."""
+        raise NotImplementedError
+
+    def compute_corpus(self, items: Sequence[Any]) -> float:
+        """Compute the metric over all documents.
+
+        Raises:
+            EvalsError: There are no values, or they have a wrong type.
+        """
+        if not items:
+            raise EvalsError("a corpus metric needs at least one document")
+        how = self.aggregation()
+        return float(how.value(how.read(items)))
+
+
+def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
+    """Check that a name is known."""
+    if name not in known:
+        raise EvalsError(unknown_name(noun, name, known))
 
 
 def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -182,3 +220,115 @@ def _share(sums: tuple[Sequence[float], Sequence[float]]) -> float:
     if not sum(below):
         raise EvalsError("the lists of all documents are empty")
     return sum(above) / sum(below)
+
+
+_PERPLEXITIES = ("perplexity", "weighted_perplexity", "bits_per_byte")
+
+
+@dataclass(frozen=True)
+class CorpusLevelPerplexityMetric(CorpusMetric):
+    """Perplexity per document, per unit of text, or bits per byte.
+
+    Args:
+        metric_type: ``perplexity`` (ignores the lengths of documents),
+            ``weighted_perplexity`` or ``bits_per_byte``.
+    """
+
+    metric_type: str
+
+    def __post_init__(self) -> None:
+        """Validate the type."""
+        check_choice("perplexity", self.metric_type, _PERPLEXITIES)
+
+    def compute_corpus(self, items: Sequence[Any]) -> float:
+        """Compute the perplexity; NaN for no documents with ``perplexity``."""
+        of_mean = self.metric_type == "perplexity"
+        return math.nan if of_mean and not items else super().compute_corpus(items)
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation over log-probabilities and lengths."""
+        known = AGGREGATIONS[self.metric_type]
+        if self.metric_type == "perplexity":
+            return Aggregation(
+                name="perplexity",
+                takes="pairs",
+                read=lambda pairs: [pair[0] for pair in pairs],
+                value=known.value,
+                statistic=resampled_perplexity,
+                totals=known.totals,
+                span=known.span,
+            )
+        return Aggregation(
+            name=known.name,
+            takes="pairs",
+            read=known.read,
+            value=partial(_per_unit, known.value),
+            statistic=lambda pairs: resampled_scores(
+                pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
+            ),
+            totals=known.totals,
+            span=known.span,
+        )
+
+
+def _per_unit(value: Callable[[Any], float], pairs: tuple[Any, Any]) -> float:
+    if not sum(pairs[1]):
+        raise EvalsError("all texts are empty; per-unit perplexity is undefined")
+    return value(pairs)
+
+
+_LANGUAGES = ("", "zh", "ja", "ko")
+
+
+@dataclass(frozen=True)
+class CorpusLevelTranslationMetric(CorpusMetric):
+    """BLEU, chrF, chrF++ or TER of a corpus, by sacrebleu, in percent.
+
+    Only the first answer to each document counts, and for BLEU only the first
+    reference. Unlike in lighteval, chrF and TER compare answers with the references of
+    their own document.
+
+    Args:
+        metric_type: ``bleu``, ``chrf``, ``chrf++`` or ``ter``.
+        lang: Language of the answers, if it needs its own tokenizer: zh, ja or ko.
+    """
+
+    metric_type: str
+    lang: str = ""
+
+    def __post_init__(self) -> None:
+        """Validate both names."""
+        check_choice("translation metric", self.metric_type, list(CORPUS_METRICS))
+        check_choice("lang", self.lang, _LANGUAGES)
+
+    @property
+    def libraries(self) -> Libraries:
+        """Return sacrebleu, and the tokenizer of the language."""
+        needed = [("sacrebleu", "sacrebleu", "metrics")]
+        if self.metric_type == "bleu" and self.lang == "ja":
+            needed.append(("MeCab", "sacrebleu[ja]", "languages"))
+        if self.metric_type == "bleu" and self.lang == "ko":
+            needed.append(("mecab_ko", "sacrebleu[ko]", "languages"))
+        return tuple(needed)
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation over counts of n-grams or edits."""
+        return Aggregation(
+            name=self.metric_type,
+            takes="pairs",
+            read=lambda items: Corpus(self.metric_type, self._texts(items), self.lang),
+            value=Corpus.score,
+            statistic=Corpus.resampled,
+            totals=Corpus.totals,
+            span=SPANS[self.metric_type],
+        )
+
+    def _texts(self, items: Sequence[Any]) -> list[tuple[list[str], str]]:
+        texts = []
+        for position, item in enumerate(items):
+            golds, preds = item
+            if not golds or not preds:
+                raise EvalsError(f"value {position} has no reference or no answer")
+            kept = golds[:1] if self.metric_type == "bleu" else golds
+            texts.append((list(kept), preds[0]))
+        return texts

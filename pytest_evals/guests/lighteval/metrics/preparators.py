@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.guests.lighteval.metrics.likelihoods.choices import (
+from pytest_evals.guests.lighteval.metrics.choices import (
     best_choice,
+    document_logprobs,
     gold_indices,
 )
-from pytest_evals.guests.lighteval.metrics.likelihoods.logprobs import document_logprobs
 from pytest_evals.guests.lighteval.metrics.reductions import references
 from pytest_evals.scorers.custom_metrics.aggregation import (
     GenerativeCorpusMetricInput,

@@ -1,27 +1,122 @@
-"""Numbers, expressions and LaTeX in answers."""
+"""Patterns that find the answer in a text: letters of choices, numbers and LaTeX, and
+the words in front of them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_evals.guests.lighteval.metrics.extraction.anchors import (
-    NEAR,
-    Pattern,
-    after_answer,
-    closing_marks,
-    patterns,
-)
-from pytest_evals.guests.lighteval.metrics.text.literals import literals_of
+from pytest_evals.errors import EvalsError
+from pytest_evals.guests.lighteval.metrics.literals import Literals, literals_of
+from pytest_evals.limits.patterns import BoundedPattern, compiled
 
-__all__ = [
-    "ENVIRONMENT",
-    "ExprExtractionConfig",
-    "LatexExtractionConfig",
-    "formula_patterns",
-]
+NEAR = ".{0,50}?"
+"""Text between the word for "answer" and the answer."""
+
+
+class Pattern(NamedTuple):
+    """A pattern of a value and its priority."""
+
+    priority: int
+    regex: BoundedPattern
+
+
+def patterns(given: Iterable[tuple[int, str]], flags: int = 0) -> tuple[Pattern, ...]:
+    """Compile patterns, given with their priorities."""
+    return tuple(Pattern(priority, compiled(text, flags)) for priority, text in given)
+
+
+def after_answer(
+    language: str, final: tuple[str, str], value: str, late: int
+) -> list[tuple[int, str]]:
+    """Return the patterns of a value after the word for "answer", if it is known.
+
+    Args:
+        final: Pattern of a value after "final answer is", and after "final answer …
+            is"; these are used in English only.
+        value: Pattern of the text after the word, with the value.
+        late: Priority if no colon follows the word.
+    """
+    words, listed = literals_of(language), []
+    if language == "eng":
+        listed += [
+            (0, rf"(?i:final answer is):?\s*{final[0]}\.?\s?I hope"),
+            (50, rf"(?i:final answer.{{0,100}}?)\s+is:?{final[1]}"),
+        ]
+    if words.answer:
+        word = f"(?i:{re.escape(words.answer)})"
+        listed += [(100, rf"{word}\s?{_colon(words)}{value}"), (late, word + value)]
+    return listed
+
+
+def closing_marks(words: Literals) -> str:
+    """Return the pattern of a mark after a value, the language's own or the ASCII one,
+    without parentheses around its alternatives."""
+    stops = re.escape(words.full_stop + words.comma)
+    return rf"[{stops}.,]|\s?{_colon(words)}"
+
+
+def _colon(words: Literals) -> str:
+    return f"[{re.escape(words.colon)}:]"
+
+
+@dataclass(frozen=True, slots=True)
+class IndicesExtractionConfig:
+    """The labels of choices.
+
+    Args:
+        prefix_for_extraction: ``Letters`` (A to Z), ``NativeLetters`` (those of the
+            language) or ``Numbers``.
+        try_extract_without_anchor: Also match labels without a phrase such as
+            "Answer:".
+    """
+
+    prefix_for_extraction: str
+    try_extract_without_anchor: bool = False
+
+
+def labels_of(prefix: str, language: str) -> tuple[str, ...]:
+    """Return the labels of choices, in order.
+
+    Raises:
+        EvalsError: The prefix is unknown.
+    """
+    if prefix == "Letters":
+        return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    if prefix == "NativeLetters":
+        return literals_of(language).indices
+    if prefix == "Numbers":
+        return tuple(str(number) for number in range(1, 27))
+    raise EvalsError(
+        "prefix_for_extraction must be Letters, NativeLetters or Numbers, not "
+        f"{prefix!r}"
+    )
+
+
+@lru_cache(maxsize=64)
+def label_patterns(
+    config: IndicesExtractionConfig, n_choices: int, language: str
+) -> tuple[Pattern, ...]:
+    """Return the patterns of the labels of ``n_choices`` choices; the only group is the
+    label, possibly in parentheses."""
+    words = literals_of(language)
+    labels = labels_of(config.prefix_for_extraction, language)[:n_choices]
+    forms = (re.escape(form) for x in labels for form in (f"({x})", x))
+    label = f"({'|'.join(forms)})"
+    space = re.escape(words.sentence_space)
+    closed = rf"{label}(?:\*\*)?(?:{closing_marks(words)}|{space}|$)"
+    announced = rf"(?:^|{space})(?:\*\*)?{closed}"
+    listed = after_answer(
+        language, (label, rf"\s*{label}"), f"{NEAR}{announced}", late=150
+    )
+    listed += [(200, rf"^(?:\*\*)?{closed}"), (210, rf"\n(?:\*\*)?{closed}")]
+    if config.try_extract_without_anchor:
+        listed += [(250, announced), (300, label)]
+    return patterns(listed)
 
 
 @dataclass(frozen=True, slots=True)

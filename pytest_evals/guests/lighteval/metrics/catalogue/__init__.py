@@ -1,1 +1,0 @@
-"""lighteval's metrics by name."""

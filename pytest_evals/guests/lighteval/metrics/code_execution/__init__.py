@@ -1,1 +1,0 @@
-"""Metrics that execute model output, if the user allows it."""

@@ -1,1 +1,0 @@
-"""Corpus metrics: metrics computed over all documents."""

@@ -1,1 +1,0 @@
-"""Answer extraction: letters, numbers and formulas in generated texts."""

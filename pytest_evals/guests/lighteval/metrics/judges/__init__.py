@@ -1,1 +1,0 @@
-"""Metrics rated by a judge model."""

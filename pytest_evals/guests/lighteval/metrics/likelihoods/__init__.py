@@ -1,1 +1,0 @@
-"""Metrics computed from the log-probabilities of choices."""

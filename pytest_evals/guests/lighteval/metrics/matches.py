@@ -1,0 +1,347 @@
+"""Metrics that compare an answer with references: exact match, F1 of words, edit
+distances and DROP's metrics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import ClassVar, Literal
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import (
+    DocumentError,
+    EvalsError,
+    MissingExtraError,
+    suggestion,
+    unknown_name,
+)
+from pytest_evals.guests.lighteval.metrics.normalizers import (
+    INVALID,
+    Normalizer,
+    is_number,
+    resolve_normalizer,
+    treebank_words,
+    without_articles,
+    without_punctuation,
+)
+from pytest_evals.guests.lighteval.metrics.reductions import (
+    Reduction,
+    reduce_values,
+    reduction,
+    references,
+)
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+
+__all__ = [
+    "DropMetrics",
+    "ExactMatches",
+    "F1_score",
+    "StringDistance",
+    "match_type",
+    "matches",
+]
+
+
+class NormalizedMetric(SampleLevelComputation):
+    """Base class of metrics with ``normalize_gold`` and ``normalize_pred``."""
+
+    normalize_gold: Normalizer | str | None
+    normalize_pred: Normalizer | str | None
+
+    def check_names(self) -> None:
+        """Validate the names of normalizers."""
+        resolve_normalizer(self.normalize_gold)
+        resolve_normalizer(self.normalize_pred)
+
+    def gold(self, text: str) -> str:
+        """Normalize a reference."""
+        normalize = resolve_normalizer(self.normalize_gold)
+        return normalize(text) if normalize else text
+
+    def pred(self, text: str) -> str:
+        """Normalize an answer."""
+        normalize = resolve_normalizer(self.normalize_pred)
+        return normalize(text) if normalize else text
+
+
+MatchType = Literal["full", "prefix", "suffix"]
+_TYPES = ("full", "prefix", "suffix")
+
+
+def match_type(given: str) -> str:
+    """Validate the type of an exact match.
+
+    Raises:
+        EvalsError: The type is unknown.
+    """
+    if given not in _TYPES:
+        raise EvalsError(unknown_name("type_exact_match", given, _TYPES))
+    return given
+
+
+def matches(gold: str, pred: str, kind: str) -> bool:
+    """Return whether a text equals the reference, or starts or ends with it."""
+    if kind == "prefix":
+        return pred.startswith(gold)
+    return pred.endswith(gold) if kind == "suffix" else pred == gold
+
+
+@dataclass(frozen=True)
+class _PairwiseMetric(NormalizedMetric):
+    """Base class of metrics over all pairs of reference and answer.
+
+    Args:
+        aggregation_function: Reduction over all pairs.
+        normalize_gold: Normalizer of references, or its name.
+        normalize_pred: Normalizer of answers, or its name.
+        strip_strings: Strip whitespace first.
+    """
+
+    aggregation_function: Reduction | str = max
+    normalize_gold: Normalizer | str | None = None
+    normalize_pred: Normalizer | str | None = None
+    strip_strings: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate names."""
+        self.check_names()
+        reduction(self.aggregation_function)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Score all pairs, and reduce them."""
+        golds, preds = references(doc), model_response.final_text
+        values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
+        how = reduction(self.aggregation_function)
+        return reduce_values(how, values, "answers")
+
+    def compute_one_item(self, gold: str, pred: str) -> float:
+        """Score one pair."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ExactMatches(_PairwiseMetric):
+    """1 if an answer equals a reference.
+
+    Args:
+        type_exact_match: ``full``; with ``prefix`` or ``suffix`` the answer must only
+            start or end with the reference.
+        published: With ``gsm8k_normalizer``, an answer without a final number matches a
+            reference without one, as in lighteval.
+    """
+
+    is_share: ClassVar[bool] = True
+    type_exact_match: str = "full"
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate names."""
+        match_type(self.type_exact_match)
+        _PairwiseMetric.__post_init__(self)
+
+    def compute_one_item(self, gold: str, pred: str) -> float:
+        """Return 1 if they match; an empty answer never matches."""
+        if not pred:
+            return 0
+        if self.strip_strings:
+            gold, pred = gold.strip(), pred.strip()
+        gold, pred = self.gold(gold), self.pred(pred)
+        if pred == INVALID and self.normalize_pred and not self.published:
+            return 0
+        return int(matches(gold, pred, self.type_exact_match))
+
+
+@dataclass(frozen=True)
+class F1_score(_PairwiseMetric):
+    """F1 of the sets of words."""
+
+    is_share: ClassVar[bool] = True
+
+    def compute_one_item(self, gold: str, pred: str) -> float:
+        """Return the F1 of two texts; 0 if either has no words."""
+        expected, words = set(self.gold(gold).split()), set(self.pred(pred).split())
+        both = len(expected & words)
+        if not both:
+            return 0.0
+        precision, recall = both / len(words), both / len(expected)
+        return 2 * precision * recall / (precision + recall)
+
+
+def _prefix(gold: Sequence[str], pred: Sequence[str]) -> float:
+    pairs = zip(gold, pred, strict=False)
+    return float(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def _edits(gold: Sequence[str], pred: Sequence[str]) -> float:
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("StringDistance", "rapidfuzz", "metrics") from error
+    return float(Levenshtein.distance(gold, pred))
+
+
+def _similarity(gold: Sequence[str], pred: Sequence[str]) -> float:
+    if not gold or not pred:
+        return 0.0
+    return 1.0 - _edits(gold, pred) / max(len(gold), len(pred))
+
+
+_DISTANCES: Mapping[
+    str, tuple[Callable[[Sequence[str], Sequence[str]], float], Reduction]
+] = {
+    "longest_common_prefix_length": (_prefix, max),
+    "edit_distance": (_edits, min),
+    "edit_similarity": (_similarity, max),
+}
+"""Name → function of two lists of words, and reduction over several answers."""
+
+
+@dataclass(frozen=True)
+class StringDistance(SampleLevelComputation):
+    """Distance of answers from the first reference, truncated to the answer's length.
+
+    Args:
+        metric_types: ``longest_common_prefix_length`` and ``edit_distance`` in words,
+            ``edit_similarity`` between 0 and 1; one or several.
+        strip_prediction: Strip whitespace of the answer.
+    """
+
+    libraries: ClassVar[Libraries] = (
+        ("nltk", "nltk", "metrics"),
+        ("rapidfuzz", "rapidfuzz", "metrics"),
+    )
+
+    metric_types: str | Sequence[str]
+    strip_prediction: bool = True
+
+    def __post_init__(self) -> None:
+        """Validate the names."""
+        for name in self._names:
+            if name not in _DISTANCES:
+                hint = suggestion(name, list(_DISTANCES))
+                raise EvalsError(f"unknown string distance {name!r}{hint}")
+
+    @property
+    def _names(self) -> list[str]:
+        given = self.metric_types
+        return [given] if isinstance(given, str) else list(given)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+        """Compute the distances by name.
+
+        Raises:
+            MissingExtraError: NLTK or RapidFuzz is not installed.
+        """
+        gold = references(doc)[0]
+        pairs = [self._words(gold, pred) for pred in model_response.final_text]
+        return {
+            name: reduce_values(
+                _DISTANCES[name][1],
+                [_DISTANCES[name][0](*pair) for pair in pairs],
+                "answers",
+            )
+            for name in self._names
+        }
+
+    def _words(self, gold: str, pred: str) -> tuple[list[str], list[str]]:
+        pred = pred.strip() if self.strip_prediction else pred
+        return treebank_words(gold[: len(pred)]), treebank_words(pred)
+
+
+_COLUMN = "golds_no_preprocessing"
+
+
+@dataclass(frozen=True)
+class DropMetrics(SampleLevelComputation):
+    """``em`` and ``f1`` of the best reference.
+
+    References are in ``doc.specific["golds_no_preprocessing"]``, each a string or a
+    list of spans. Each answer of the model is a span.
+
+    Args:
+        published: Keep reasoning in answers, as lighteval does.
+    """
+
+    is_share: ClassVar[bool] = True
+    libraries: ClassVar[Libraries] = (("scipy", "scipy", "metrics"),)
+
+    published: bool = False
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+        """Compute both numbers, with F1 rounded to two decimals.
+
+        Raises:
+            DocumentError: References are missing.
+            MissingExtraError: SciPy is not installed.
+        """
+        golds = (doc.specific or {}).get(_COLUMN)
+        if not isinstance(golds, list | tuple) or not golds:
+            raise DocumentError(
+                f"column {_COLUMN!r} (or doc.specific) must be a list of references"
+            )
+        texts = model_response.text if self.published else model_response.final_text
+        preds = _spans(texts)
+        best_em = best_f1 = 0.0
+        for gold in golds:
+            spans = [gold] if isinstance(gold, str) else list(gold)
+            if not spans or not str(spans[0]).strip():
+                continue
+            spans = _spans(spans)
+            best_em = max(best_em, float(set(spans) == set(preds)))
+            best_f1 = max(best_f1, _f1(spans, preds))
+        return {"em": best_em, "f1": best_f1}
+
+
+def _spans(texts: Sequence[str]) -> list[str]:
+    return [_normalized(text) for text in texts]
+
+
+def _normalized(text: str) -> str:
+    tokens = (_token(token) for token in re.split(" |-", text))
+    return " ".join(token for token in tokens if token).strip()
+
+
+def _token(token: str) -> str:
+    token = token.lower()
+    if not is_number(token):
+        token = without_punctuation(token)
+    if is_number(token):
+        token = str(float(token))
+    return without_articles(token)
+
+
+def _f1(golds: Sequence[str], preds: Sequence[str]) -> float:
+    """Return the mean F1 of the optimal pairing of spans; unpaired ones count as 0."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("DROP's F1", "scipy", "metrics") from error
+
+    table = [[_pair(_bag(gold), _bag(pred)) for pred in preds] for gold in golds]
+    if not preds:
+        return 0.0
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    total = sum(table[i][j] for i, j in zip(rows, columns, strict=True))
+    return round(float(total) / max(len(golds), len(preds)), 2)
+
+
+def _bag(span: str) -> frozenset[str]:
+    return frozenset(span.split())
+
+
+def _pair(gold: frozenset[str], pred: frozenset[str]) -> float:
+    """Return the F1 of two sets of words; 0 if the reference contains numbers and the
+    answer none of them."""
+    numbers = {token for token in gold if is_number(token)}
+    if numbers and not numbers & pred:
+        return 0.0
+    both = len(gold & pred)
+    precision = both / len(pred) if pred else 1.0
+    recall = both / len(gold) if gold else 1.0
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)

@@ -1,1 +1,0 @@
-"""Similarity of a generated text to its references or source."""

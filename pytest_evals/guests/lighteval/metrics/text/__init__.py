@@ -1,1 +1,0 @@
-"""Normalization and tokenization of texts."""
