@@ -121,9 +121,11 @@ def test_recently_written_files_are_not_cached(large, tmp_path):
         lambda kept: "{",
         lambda kept: "[]",
         lambda kept: json.dumps(kept | {"version": 1}),
-        lambda kept: json.dumps(kept | {"stamps": {}}),
+        lambda kept: json.dumps(kept | {"files": {}}),
+        lambda kept: json.dumps(kept | {"files": dict.fromkeys(kept["files"], 3)}),
         lambda kept: json.dumps(
-            kept | {"keys": {k: {"task": 1.5} for k in kept["keys"]}}
+            kept
+            | {"files": {k: [v[0], {"task": 1.5}] for k, v in kept["files"].items()}}
         ),
     ],
 )

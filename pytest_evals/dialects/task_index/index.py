@@ -19,7 +19,7 @@ from pytest_evals.core.name_index import IndexEntry
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.dialects.task_index.index_file import (
     Stamp,
-    StoredIndex,
+    Stored,
     is_settled,
     read_index,
     stamp,
@@ -72,7 +72,7 @@ class Scanner:
     def file_index(self, path: Path) -> TaskIndex:
         """Return the index of one file."""
         index = TaskIndex()
-        keys = _IncludeResolver(self, {}, StoredIndex()).resolve(str(path))
+        keys = _IncludeResolver(self, {}, {}).resolve(str(path))
         if keys is not None:
             index.register(keys, str(path))
         return index
@@ -148,12 +148,12 @@ class _IncludeResolver:
     """Resolves the includes of a tree's files on demand."""
 
     def __init__(
-        self, scanner: Scanner, files: Mapping[str, Stamp], stored: StoredIndex
+        self, scanner: Scanner, files: Mapping[str, Stamp], stored: Stored
     ) -> None:
         self._scanner, self._files, self._stored = scanner, files, stored
         self._resolved: dict[str, Keys | None] = {}
         self._now_ns = time.time_ns()
-        self.new = StoredIndex()
+        self.new: Stored = {}
         """What is known now of all files that further changes will show of."""
 
     def resolve(self, name: str, chain: tuple[str, ...] = ()) -> Keys | None:
@@ -181,14 +181,15 @@ class _IncludeResolver:
 
     def _scan(self, name: str) -> Keys | None:
         now = self._files.get(name) or stamp(name)
-        keys = self._stored.keys_of(name, now)
-        if keys is False:
+        if name in self._stored and self._stored[name][0] == now:
+            keys: Keys | None = self._stored[name][1]
+        else:
             known = self._scanner.known
             if name not in known:
                 known[name] = scan(Path(name)) if now is not None else None
             keys = known[name]
         if is_settled(now, self._now_ns):
-            self.new.stamps[name], self.new.keys[name] = now, keys
+            self.new[name] = [now, keys]
         return keys
 
 
