@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from glob import iglob
 from importlib.util import find_spec
@@ -95,7 +95,8 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     _check_builder(source)
     resolved = resolve(source)
     arguments = json.dumps(dict(resolved.arguments), sort_keys=True, default=repr)
-    key = _CacheKey(resolved, arguments, _stamps(resolved))
+    rest = (arguments, _stamps(resolved), source.as_text)
+    key = _CacheKey(resolved, (resolved.path, source.name, *rest))
     try:
         rows = _read_plain(key) if plain else None
         if rows is None and find_spec("datasets") is None:
@@ -171,19 +172,12 @@ def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any
     return splits_
 
 
+@dataclass(frozen=True, slots=True)
 class _CacheKey:
-    """Cache key of a dataset: everything that affects its rows."""
+    """A source, and everything that affects its rows."""
 
-    def __init__(self, source: Source, arguments: str, stamps: tuple[Any, ...]) -> None:
-        self.source = source
-        text = source.as_text
-        self._identity = (source.path, source.name, arguments, stamps, text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _CacheKey) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
+    source: Source = field(compare=False)
+    identity: tuple[Any, ...]
 
 
 @lru_cache(maxsize=64)
