@@ -39,7 +39,6 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.notebook import in_own_thread, progress
-from pytest_evals.run.plugins import Plugins
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import PlannedRequests, why_refused
 from pytest_evals.run.reference_models import answered_by, named_by
@@ -47,7 +46,12 @@ from pytest_evals.run.run import Run
 from pytest_evals.run.start import Start
 from pytest_evals.run.suite import Suite
 from pytest_evals.run.suite_reader import Source, read_suite
-from pytest_evals.run.user_hooks import adds_metrics, prepared, registered_metrics
+from pytest_evals.run.user_hooks import (
+    Plugins,
+    adds_metrics,
+    prepared,
+    registered_metrics,
+)
 from pytest_evals.store.writable import check_base
 
 NO_JUDGE = (

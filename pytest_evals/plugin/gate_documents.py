@@ -4,7 +4,7 @@ documents."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import cast
 
 import pytest
@@ -102,3 +102,31 @@ def _lacking(
             if item.nodeid not in collected:
                 item.ihook.pytest_itemcollected(item=item)
             yield collected.get(item.nodeid, item)
+
+
+class LastFailed:
+    """Keeps documents that a gate needs, as a pytest plugin of ``--lf``."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Collect all documents of a file with a failure; ``--lf`` omits those that did
+        not fail before it is known whether a gate needs them."""
+        report = yield
+        if isinstance(collector, TaskFile) and report.passed:
+            report.result[:] = collector.collected
+        return report
+
+
+def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:
+    """Keep skipped gates in pytest's list of failures if they were in it before: a skip
+    is not a success."""
+    plugin = config.pluginmanager.getplugin("lfplugin")
+    cache = getattr(config, "cache", None)
+    if plugin is None or cache is None:
+        return
+    before = cache.get("cache/lastfailed", {})
+    for nodeid in skipped:
+        if before.get(nodeid):
+            plugin.lastfailed[nodeid] = True

@@ -71,7 +71,7 @@ def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
     if isinstance(error, GateFailed):
         return gate_message(error.verdict, error.result, item.config)
     if isinstance(error, DocumentFailed):
-        from pytest_evals.reports.details.document import document_lines
+        from pytest_evals.reports.details.examples import document_lines
 
         lines = document_lines(error.record)
     elif isinstance(error, EvalsError):

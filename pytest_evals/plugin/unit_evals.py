@@ -15,7 +15,7 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.settings.options import OPTIONS
-from pytest_evals.reports.details.document import document_lines
+from pytest_evals.reports.details.examples import document_lines
 from pytest_evals.reports.details.gate import gate_lines
 
 NO_MODEL = (

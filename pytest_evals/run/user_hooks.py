@@ -3,11 +3,17 @@ in pytest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pluggy
+
+from pytest_evals import hookspecs
+from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import OptionError, unknown_name
 
 
 def registered_metrics(hook: Any, config: Any) -> dict[str, Any]:
@@ -41,3 +47,74 @@ def prepared(hook: Any, task: Task, records: list[Record]) -> list[Record]:
         return records
     changed = asks(task=task, records=[*records])
     return records if changed is None else [*changed]
+
+
+_START = "pytest_evals_"
+_KNOWN = [name for name in vars(hookspecs) if name.startswith(_START)]
+
+
+class Plugins:
+    """Objects and modules with functions named ``pytest_evals_…``."""
+
+    def __init__(self, plugins: Sequence[object]) -> None:
+        """Register them.
+
+        Raises:
+            OptionError: A plugin has no hook, an unknown hook, or a hook with an
+                unknown argument.
+        """
+        manager = _Manager("pytest")
+        manager.add_hookspecs(hookspecs)
+        for plugin in plugins:
+            _check(plugin)
+            try:
+                manager.register(plugin)
+            except (pluggy.PluginValidationError, ValueError) as error:
+                raise OptionError(f"plugins: {error}") from None
+        self.hook: Any = manager.hook
+        """Calls the hooks."""
+
+    @property
+    def open_models(self) -> bool:
+        """Whether a plugin opens models."""
+        return bool(self.hook.pytest_evals_open_model.get_hookimpls())
+
+    def open_model(self, spec: str) -> object | None:
+        """The model that a hook opens for a spec; ``None`` if none does."""
+        model: object | None
+        model = self.hook.pytest_evals_open_model(spec=spec, config=None)
+        return model
+
+    def load(self, path: Path) -> Sequence[Task | Group] | None:
+        """The tasks of a file in a plugin's dialect."""
+        tasks: Sequence[Task | Group] | None
+        tasks = self.hook.pytest_evals_load_tasks(path=path, config=None)
+        return tasks
+
+
+class _Manager(pluggy.PluginManager):
+    """Registers functions as hooks by their names, as pytest does."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        """The options of a hook; ``None`` for other attributes of a plugin, and for
+        pytest's own hooks."""
+        if not name.startswith(_START):
+            return None
+        marked = super().parse_hookimpl_opts(plugin, name)
+        return {} if marked is None and callable(getattr(plugin, name)) else marked
+
+
+def _check(plugin: object) -> None:
+    """Reject hooks that would never be called."""
+    if isinstance(plugin, type):
+        name = plugin.__name__
+        raise OptionError(f"plugins: {name} is a class\n  fix: plugins=[{name}()]")
+    hooks = [name for name in dir(plugin) if name.startswith(_START)]
+    for name in hooks:
+        if name not in _KNOWN:
+            raise OptionError(f"plugins: {unknown_name('hook', name, _KNOWN)}")
+    if not hooks:
+        raise OptionError(
+            f"plugins: {plugin!r:.80} has no hook\n"
+            f"  fix: pass an object or a module with one of {', '.join(_KNOWN)}"
+        )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.plugin.execution.fast_path.compact_reports import (
+from pytest_evals.plugin.execution.fast_path.report_batches import (
     CompactReports,
     batch_event,
     packed_report,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.run.usage import with_usage
+from pytest_evals.run.inference import with_usage
 
 COUNTING = """
 import pytest

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
-from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
+from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED
 from pytest_evals.plugin.execution.model_readiness import REFUSED
 from pytest_evals.plugin.reporting.annotations import FAULTS, Faults

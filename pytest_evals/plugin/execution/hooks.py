@@ -16,11 +16,11 @@ from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_parameters, check_session
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
 from pytest_evals.plugin.execution.gate_coverage import GateCoverage
-from pytest_evals.plugin.execution.last_failed import keep_failed
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
+    keep_failed,
 )
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of

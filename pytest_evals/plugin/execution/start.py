@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
 from pytest_evals.plugin.execution.fast_path.protocol import FastPath
+from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.interrupts import Interrupts
-from pytest_evals.plugin.execution.last_failed import LastFailed
 from pytest_evals.plugin.execution.short_summary import ShortSummary
+from pytest_evals.plugin.gate_documents import LastFailed
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.only import OnlyMode

@@ -50,7 +50,7 @@ class Details:
         is_named = (str(item.path), name) in self._named_documents
         if not is_named and not (self._wants_wrong and is_wrong):
             return []
-        from pytest_evals.reports.details.document import document_lines
+        from pytest_evals.reports.details.examples import document_lines
 
         first, *lines = document_lines(record)
         return lines if not is_wrong else [first, *lines]

@@ -10,6 +10,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.returned import returned_text
 from pytest_evals.reports.escape import cut, one_line, tail
+from pytest_evals.scorers.near_misses import type_fault
 
 _SHOWN = ("steps", "calls", "contexts", "messages", "data")
 _PROMPT, _ANSWER = 200, 160
@@ -86,3 +87,21 @@ def _returned(record: Record) -> dict[str, str]:
 def _reason(record: Record) -> str:
     """Return the explanation of the first score that has one."""
     return next((s.explanation for s in record.scores if s.explanation), "")
+
+
+def document_lines(record: Record) -> list[str]:
+    """Yield the error or that the answer is wrong, then prompt, answer and target.
+
+    Summaries show only the first line. An error may have several lines; each is
+    escaped.
+    """
+    lines = [one_line(line) for line in record.error.splitlines()]
+    if not lines:
+        lines = [error_of(record) or "the answer is wrong"]
+    lines += example_lines(record, "  ")
+    scores = () if record.error else record.scores[:1]
+    for score in scores:
+        if score.correct is False and isinstance(score.answer, str):
+            fault = type_fault(score.answer, record.doc.target)
+            lines += [f"  hint    {fault}"] if fault else []
+    return lines

@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.latency import Timings, percentile, with_latency
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.models.registry import fingerprint_of, parse_spec
-from pytest_evals.run.usage import with_usage
+from pytest_evals.run.inference import with_usage
 
 CHAT = Generate((Message("user", "Q:"),))
 USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}
