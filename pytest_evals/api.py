@@ -305,7 +305,7 @@ class _Call:
         error = why_refused(planned, run.inference.answers)
         if error is not None:
             raise error
-        run.inference.add_plan(None, jobs, prepare, ends=ends)
+        run.inference.add_batches(None, jobs, prepare, ends=ends)
         run.answer(jobs)
 
     def _public(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@
 |-------------|-----------------------|--------------------------------------|
 | `doc`       | dialects              | all                                  |
 | `requests`  | dialects              | models                               |
-| `responses` | `run.plan`            | scorers, reports                     |
+| `responses` | `run.batches`            | scorers, reports                     |
 | `exchanges` | `run.rounds`          | scorers, reports                     |
 | `scores`    | `run.flow`            | metrics, reports, the item's outcome |
 | `excluded`  | `run.flow`            | metrics, gates, reports              |

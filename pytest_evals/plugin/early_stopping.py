@@ -15,8 +15,8 @@ import pytest
 
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.settings.process import WorkerAssignment
+from pytest_evals.run.batches import Job
 from pytest_evals.run.early_stopping import EarlyStopping
-from pytest_evals.run.plan import Job
 from pytest_evals.run.run import Run
 
 _NAME = "decided"

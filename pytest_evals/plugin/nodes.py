@@ -37,7 +37,7 @@ from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import EvalSession, session_of
 from pytest_evals.plugin.small_item import SmallItem
 from pytest_evals.plugin.suite.file_nodes import node_of
-from pytest_evals.run.plan import Job, jobs_of
+from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.suite import GroupRun, TaskRun
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
+from pytest_evals.run.batches import Batches, Job
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.model import StoredModel
 
@@ -83,10 +83,10 @@ def _stored(inference: Inference, spec: str, closing: ExitStack) -> StoredModel 
 def _answered(task: Task, indices: list[int], model: StoredModel) -> list[Record]:
     """Return the answered documents up to the first whose responses are not stored."""
     jobs = [Job(task, index) for index in indices]
-    plan = Plan(jobs)
+    batches = Batches(jobs)
     answered = []
     for job in jobs:
-        record = plan.take(job, model)
+        record = batches.take(job, model)
         missing = [one for one in record.responses if one.error and not one.is_refusal]
         if missing or (record.error and not record.responses):
             break

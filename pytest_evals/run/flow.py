@@ -18,10 +18,10 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
+from pytest_evals.run.batches import Job
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.error_budget import ErrorBudget
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.plan import Job
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.task_responses import ReasoningWarnings
@@ -70,12 +70,12 @@ class Flow:
         self._max_errors = config.max_errors
         self._budgets: dict[Hashable, ErrorBudget] = {}
         self.failed: set[Hashable] = set()
-        """Keys of plans whose model has raised an error."""
+        """Keys of models that have raised an error."""
         self.send: Callable[[Record, Sample | None], None] | None = None
         """On a worker of pytest-xdist: receives records, which its controller keeps."""
 
     def run(self, key: Hashable, job: Job, score_hook: Any = None) -> Scored:
-        """Take the responses to a document from the plan with a key, score them, keep
+        """Take the responses to a document by the key of its model, score them, keep
         the record and write its sample.
 
         Args:
@@ -114,7 +114,7 @@ class Flow:
         inference = self._inference
         model = inference.opened[key]
         try:
-            record = inference.plans[key].take(job, model, inference.on_answer)
+            record = inference.batches[key].take(job, model, inference.on_answer)
             budget = self._budgets.get(key)
             if budget is None:
                 budget = self._budgets[key] = ErrorBudget(self._max_errors)

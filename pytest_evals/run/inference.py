@@ -1,6 +1,6 @@
-"""The models of a run and the plan of each: batches, follow-up requests, counts.
+"""The models of a run and the batches of each, follow-up requests, counts.
 
-Documents with the same tested model and the same judge share a plan; each plan has a
+Documents with the same tested model and the same judge are batched together, under a
 key, which is ``None`` if there is only one.
 """
 
@@ -21,9 +21,9 @@ from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.gates.check import machine_of
 from pytest_evals.prompts.document_warnings import DocumentWarnings
+from pytest_evals.run.batches import WINDOW, Batches, Job
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import unsent
-from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.store.model import SENT_S, StoredModel
 
 QUIET_S = 1.0
@@ -50,7 +50,7 @@ def info_of(model: Model) -> dict[str, Any]:
 
 
 class Inference:
-    """Runs documents: assigns models to documents, and a plan to each model."""
+    """Runs documents: assigns models to documents, and batches to each model."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Inference:
     ) -> None:
         """Create a run's inference; nothing is opened."""
         self.answers = answers
-        self.plans: dict[Hashable, Plan] = {}
+        self.batches: dict[Hashable, Batches] = {}
         """Key → the documents of a tested model."""
         self.opened: dict[Hashable, Model] = {}
         """Key → this model, once it is open."""
@@ -80,7 +80,7 @@ class Inference:
         self.warnings = DocumentWarnings()
         """Warnings about documents and their answers."""
 
-    def add_plan(
+    def add_batches(
         self,
         key: Hashable,
         jobs: Sequence[Job],
@@ -89,17 +89,17 @@ class Inference:
         window: int | None = None,
         ends: Collection[int] = (),
     ) -> None:
-        """Plan documents of one tested model."""
+        """Batches documents of one tested model."""
         auxiliary = partial(self._auxiliary, key)
         size = window or WINDOW
-        self.plans[key] = Plan(jobs, prepare, size, ends, auxiliary)
+        self.batches[key] = Batches(jobs, prepare, size, ends, auxiliary)
 
     def open(self, key: Hashable, model: Model) -> None:
-        """Run the documents of a plan with this model."""
+        """Run the documents of a key with this model."""
         self.opened[key] = model
 
     def judge_by(self, key: Hashable, opener: Callable[[], Model]) -> None:
-        """Judge the documents of a plan with the model that ``opener`` returns; called
+        """Judge the documents of a key with the model that ``opener`` returns; called
         on first use."""
         self._open_judge[key] = opener
 
@@ -119,7 +119,7 @@ class Inference:
         return self._named[source]
 
     def has_opened(self, key: Hashable) -> bool:
-        """Whether the model of a plan is loaded, and not only its stored responses."""
+        """Whether the model of a key is loaded, and not only its stored responses."""
         model = self.opened[key]
         return not isinstance(model, StoredModel) or model.is_open
 
@@ -130,8 +130,8 @@ class Inference:
 
     def look(self) -> Iterator[tuple[Task, Record]]:
         """Render all planned documents before any is sent."""
-        for plan in self.plans.values():
-            yield from plan.look()
+        for one in self.batches.values():
+            yield from one.look()
 
     def hold_back(self, task: str, why: str) -> None:
         """Record that a spend cap was reached before a document of a task was sent."""
@@ -146,10 +146,10 @@ class Inference:
         wrap: Callable[[Model], Model],
     ) -> Iterator[Record]:
         """Run documents again, in this order, with ``wrap`` of their model."""
-        plan = Plan(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
+        batches = Batches(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
         model = wrap(self.opened[key])
         for job in jobs:
-            record = plan.take(job, model)
+            record = batches.take(job, model)
             self.spend_cap = self.spend_cap or unsent(record)
             yield record
 
@@ -181,9 +181,9 @@ class Inference:
 
     def drop(self, task: str) -> None:
         """Send no further documents of a task."""
-        for key, plan in self.plans.items():
+        for key, one in self.batches.items():
             model = self.opened.get(key, NO_MODEL)
-            plan.drop(lambda job: job.task.name == task, model)
+            one.drop(lambda job: job.task.name == task, model)
 
     def close(self) -> None:
         """Send nothing further, store the responses to requests in flight, and close
@@ -290,7 +290,7 @@ class Inference:
     @property
     def n_documents(self) -> int:
         """Documents in all plans."""
-        return sum(map(len, self.plans.values())) or self._remote.n_documents
+        return sum(map(len, self.batches.values())) or self._remote.n_documents
 
     @property
     def n_answered(self) -> int:
@@ -310,8 +310,8 @@ class Inference:
     @property
     def model_s(self) -> float:
         """Seconds spent inside models, summed over workers."""
-        plans = sum(plan.model_s for plan in self.plans.values())
-        return plans + self._remote.model_s
+        here = sum(one.model_s for one in self.batches.values())
+        return here + self._remote.model_s
 
     @property
     def reuse(self) -> Reuse:
@@ -319,8 +319,8 @@ class Inference:
         return self.answers.reuse + self._remote.reuse
 
     def _sum(self, name: str) -> int:
-        plans = sum(getattr(plan, name) for plan in self.plans.values())
-        return int(plans + getattr(self._remote, name))
+        here = sum(getattr(one, name) for one in self.batches.values())
+        return int(here + getattr(self._remote, name))
 
 
 class NoModel(Model):

@@ -16,8 +16,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, ModelError, OptionError
+from pytest_evals.run.batches import Batches, Job
 from pytest_evals.run.cached_model import CachedModels
-from pytest_evals.run.plan import Job, Plan
 from pytest_evals.store.model import NOT_STORED
 
 NO_MODEL = (
@@ -74,9 +74,11 @@ def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError |
         return errors[id(jobs[0].task)]
     with ExitStack() as closing:
         stored = _Stored(planned, answers, faults, closing)
-        plan = Plan(jobs, planned.prepare, _WINDOW, auxiliary_models=stored.further)
+        batches = Batches(
+            jobs, planned.prepare, _WINDOW, auxiliary_models=stored.further
+        )
         for job in jobs:
-            if _lacks(plan.take(job, stored.open(planned.tested))):
+            if _lacks(batches.take(job, stored.open(planned.tested))):
                 return errors[id(job.task)]
     return None
 

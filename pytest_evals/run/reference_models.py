@@ -21,11 +21,11 @@ from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.models.registry import parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.baselines import ReferenceRun, settings_of
+from pytest_evals.run.batches import Job
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.flow import score
 from pytest_evals.run.inference import Given, Inference, info_of, open_model
-from pytest_evals.run.plan import Job
 from pytest_evals.run.readiness import PlannedRequests, why_refused
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared
@@ -165,12 +165,12 @@ def _answered(
         inference.open(None, opened_model)
         inference.judge_by(None, lambda: open_model(answers, judge, closing))
         jobs = model.jobs
-        inference.add_plan(None, jobs, model.prepare)
+        inference.add_batches(None, jobs, model.prepare)
         rows: dict[str, list[dict[str, Any]]] = {
             one.task.name: [] for one in model.documents
         }
         for job in jobs:
-            taken = inference.plans[None].take(job, opened_model)
+            taken = inference.batches[None].take(job, opened_model)
             if why := unsent(taken):
                 raise SpendCapError(why)
             record = model.scored(taken, job.task)

@@ -29,6 +29,7 @@ from pytest_evals.masking.registry import knows_any
 from pytest_evals.masking.values import without_secrets
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes, setting_faults
+from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.comparison import (
     baseline_lines,
     compared,
@@ -42,7 +43,6 @@ from pytest_evals.run.fill_from_cache import fill_from_cache
 from pytest_evals.run.flow import Flow, score
 from pytest_evals.run.gate_judge import GateJudge
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.plan import Job, jobs_of
 from pytest_evals.run.records import Records
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun

@@ -14,8 +14,8 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.batches import ask
 from pytest_evals.run.flow import score
-from pytest_evals.run.plan import ask
 from pytest_evals.scorers.summary import summarise
 
 

@@ -33,8 +33,8 @@ from pytest_evals.guests.lighteval.templates import (
     multiple_choice,
     nli,
 )
+from pytest_evals.run.batches import Batches, Job
 from pytest_evals.run.flow import score
-from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.selection import Selection
 from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.summary import summarise
@@ -225,8 +225,8 @@ def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 def result(task: Task) -> TaskResult:
     """The task, with the responses of the recorder's model."""
     jobs = [Job(task, i) for i in task.rows.indices()]
-    plan, model = Plan(jobs), Knowing()
-    records = [score(plan.take(job, model), task) for job in jobs]
+    batches, model = Batches(jobs), Knowing()
+    records = [score(batches.take(job, model), task) for job in jobs]
     return summarise(task, records, len(jobs))
 
 

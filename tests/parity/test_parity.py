@@ -25,8 +25,8 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.batches import answered, ask, places_of
 from pytest_evals.run.flow import score
-from pytest_evals.run.plan import answered, ask, places_of
 from pytest_evals.scorers.summary import summarise
 
 HERE = Path(__file__).resolve().parent

@@ -13,8 +13,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, ModelError, Place
-from pytest_evals.run import plan
-from pytest_evals.run.plan import Job, Plan
+from pytest_evals.run import batches as batching
+from pytest_evals.run.batches import Batches, Job
 
 N = 10
 
@@ -73,7 +73,7 @@ class Model(BaseModel):
 def taken(events: list[str], model: Model, window: int) -> list[Record]:
     task = task_of(events)
     jobs = [Job(task, i) for i in range(N)]
-    planned = Plan(jobs, window=window)
+    planned = Batches(jobs, window=window)
     records = []
     for job in jobs:
         records.append(planned.take(job, model))
@@ -124,7 +124,7 @@ def test_other_models_get_a_window_when_one_of_its_documents_is_needed() -> None
 
 
 def test_windows_double_from_a_small_first_one(monkeypatch) -> None:
-    monkeypatch.setattr(plan, "FIRST", 1)
+    monkeypatch.setattr(batching, "FIRST", 1)
     events: list[str] = []
     taken(events, Model(events, works_ahead=True), window=4)
     sizes = [event for event in events if event.startswith("answer")]
@@ -145,7 +145,7 @@ def test_windows_grow_with_the_replicas_of_a_model() -> None:
 def test_a_window_ends_where_its_contexts_are_large(monkeypatch) -> None:
     """Ten characters each; a window has at least one document."""
     for limit, expected in ((25, ["answer 3", "answer 3", "answer 3"]), (1, 9 * [1])):
-        monkeypatch.setattr(plan, "WINDOW_CHARACTERS", limit)
+        monkeypatch.setattr(batching, "WINDOW_CHARACTERS", limit)
         events: list[str] = []
         taken(events, Model(events, works_ahead=False), window=100)
         sizes = [event for event in events if event.startswith("answer")]
@@ -171,10 +171,10 @@ def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
 
     task = task_of([])
     jobs = [Job(task, i) for i in range(10)]
-    plan = Plan(jobs, window=8, ends=[3, 6])
+    batches = Batches(jobs, window=8, ends=[3, 6])
     model = Counting()
-    plan.take(jobs[0], model)
-    plan.take(jobs[3], model)
-    plan.drop(lambda job: job.index in (4, 5, 6, 7), model)
-    plan.take(jobs[8], model)
+    batches.take(jobs[0], model)
+    batches.take(jobs[3], model)
+    batches.drop(lambda job: job.index in (4, 5, 6, 7), model)
+    batches.take(jobs[8], model)
     assert sizes == [3, 2, 2]  # the fourth cannot be rendered

@@ -17,7 +17,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, ModelError, Place
-from pytest_evals.run.plan import answered, places_of
+from pytest_evals.run.batches import answered, places_of
 from pytest_evals.run.rounds import followed
 
 

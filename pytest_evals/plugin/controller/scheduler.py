@@ -33,7 +33,7 @@ from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.task_index import names_of
 from pytest_evals.plugin.workers.sharding import shard_items
-from pytest_evals.run.plan import looked
+from pytest_evals.run.batches import looked
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_evals.run.plan import Job
+from pytest_evals.run.batches import Job
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef

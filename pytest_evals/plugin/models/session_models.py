@@ -1,7 +1,7 @@
 """The models of a session, opened by the fixtures ``eval_model`` and ``eval_judge``.
 
 Folders may override the fixtures; documents that see the same definitions share models
-and a plan.
+and batches.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.models.definitions import Definition, DocumentItem
+from pytest_evals.run.batches import Job, ask
 from pytest_evals.run.inference import NO_MODEL, Inference
-from pytest_evals.run.plan import Job, ask
 from pytest_evals.run.user_hooks import prepared
 
 AnyItem = TypeVar("AnyItem", bound=DocumentItem)
@@ -51,7 +51,7 @@ class Models:
         window: int | None = None,
         wave_of: Callable[[Job], object] | None = None,
     ) -> None:
-        """Plan the selected documents, one plan a definition of ``eval_model``.
+        """Batch the selected documents by their definitions of ``eval_model``.
 
         Args:
             window: Documents to answer together, if not as many as usual.
@@ -71,7 +71,9 @@ class Models:
                 if wave_of is not None and wave_of(job) != wave_of(then)
             ]
             prepare = PrepareItems(members)
-            self.inference.add_plan(definition, jobs, prepare, window=window, ends=ends)
+            self.inference.add_batches(
+                definition, jobs, prepare, window=window, ends=ends
+            )
 
     def again(
         self, items: Sequence[AnyItem], wrap: Callable[[Model], Model]
@@ -133,7 +135,7 @@ class Models:
         """A model has raised an error: the document is the error, and those that it
         had not answered are skipped."""
         self.broken[definition] = item.nodeid
-        self.inference.plans[definition].stop()
+        self.inference.batches[definition].stop()
         # One with a store in front is opened when the first response is missing.
         if definition.has_own_model and not self.inference.has_opened(definition):
             self._refuse(error)

@@ -37,9 +37,9 @@ from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
+from pytest_evals.run.batches import ask
 from pytest_evals.run.diagnosis import earlier_near_misses
 from pytest_evals.run.flow import score
-from pytest_evals.run.plan import ask
 from pytest_evals.run.rounds import continued
 
 FIRST = 5

@@ -15,7 +15,7 @@ from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.prompts import prompt_lines
 from pytest_evals.reports.escape import one_line
-from pytest_evals.run.plan import ask
+from pytest_evals.run.batches import ask
 
 
 def documents_of(

@@ -16,7 +16,7 @@ from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.own_documents import LazyDocument
 from pytest_evals.plugin.reporting.terminal_summary import warning_lines
 from pytest_evals.plugin.result_tests import is_late
-from pytest_evals.run.plan import unsendable
+from pytest_evals.run.batches import unsendable
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -14,8 +14,8 @@ from pytest_evals.guests.lighteval.metrics.catalogue import (
     PUBLISHED,
     lighteval_metric,
 )
+from pytest_evals.run.batches import ask
 from pytest_evals.run.flow import score
-from pytest_evals.run.plan import ask
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.summary import summarise
 

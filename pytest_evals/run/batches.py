@@ -1,4 +1,4 @@
-"""The plan of a model: documents are rendered, batched and answered in windows.
+"""The batches of a model: documents are rendered, batched and answered in windows.
 
 A document passes through as a :class:`Record`; each function returns it with its own
 field set. This module is independent of dialects, model kinds and reports.
@@ -101,12 +101,12 @@ def _no_auxiliary_models(task: Task, name: str) -> Model:
 class _Window(NamedTuple):
     """Documents that are answered together."""
 
-    order: list[int]  # the number of each document in the plan
+    order: list[int]  # the number of each document among the jobs
     records: list[Record]
     places: Places  # their distinct requests, each with its occurrences
 
 
-class Plan:
+class Batches:
     """All documents of a session for one model, answered window by window.
 
     A window is rendered, passed to ``prepare``, and its requests are sent as one batch.
@@ -131,7 +131,7 @@ class Plan:
         ends: Collection[int] = (),
         auxiliary_models: AuxiliaryModels = _no_auxiliary_models,
     ) -> None:
-        """Plan the jobs; nothing is rendered yet."""
+        """Take the jobs; nothing is rendered yet."""
         self._jobs = jobs
         self._ends = frozenset(ends)
         self._dropped: set[int] = set()
@@ -160,7 +160,7 @@ class Plan:
         """Seconds spent inside the model."""
 
     def __len__(self) -> int:
-        """Documents in the plan."""
+        """Number of documents."""
         return len(self._jobs)
 
     def look(self) -> Iterator[tuple[Task, Record]]:
@@ -198,7 +198,7 @@ class Plan:
                 tick()
 
     def _number(self, job: Job) -> int:
-        """The number of a job; plans have an index only if jobs come out of order."""
+        """The number of a job; an index exists only if jobs come out of order."""
         number = self._expected
         if number == len(self._jobs) or self._jobs[number] is not job:
             if not self._numbers:
