@@ -3,7 +3,7 @@ gates on a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,8 @@ from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
 from pytest_evals.store.document_pairs import (
+    RowsByContent,
     Side,
-    identities,
     refer,
     setting_changes,
 )
@@ -256,7 +256,7 @@ class EarlierOutcomes:
 
     def __init__(self, run: EarlierRun) -> None:
         self.run = run
-        self._correct: dict[str, dict[Hashable, bool]] = {}
+        self._correct: dict[str, RowsByContent[bool]] = {}
 
     def has_regressed(self, record: Record, task: Task) -> bool:
         """Whether a document that is wrong now was correct in the baseline."""
@@ -267,11 +267,9 @@ class EarlierOutcomes:
     def was_correct(self, task: str, row: Mapping[str, Any]) -> bool:
         """Whether a document was correct; if hashes are equal, whether all were."""
         if task not in self._correct:
-            by_hash: dict[Hashable, bool] = {}
-            for old in self.run.rows(task):
-                for key in identities(old):
-                    correct = old.get("correct") is True
-                    by_hash[key] = by_hash.get(key, True) and correct
-            self._correct[task] = by_hash
-        known = self._correct[task]
-        return next((known[key] for key in identities(row) if key in known), False)
+            rows = self.run.rows(task)
+            self._correct[task] = RowsByContent(
+                (r, r.get("correct") is True) for r in rows
+            )
+        found = self._correct[task].all(row)
+        return bool(found) and all(found)

@@ -20,7 +20,7 @@ from collections.abc import (
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import not_
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pytest_evals.core.comparison import ENVIRONMENT, DocumentChange
 from pytest_evals.core.doc import field_faults, reads_of
@@ -34,6 +34,7 @@ from pytest_evals.core.reference import (
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import suggestion
 
+T = TypeVar("T")
 Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
 
@@ -210,9 +211,39 @@ def pair_documents(
     return [(found.get(at), row) for at, row in enumerate(rows)]
 
 
-def identities(row: Row) -> Iterator[Hashable]:
-    """Yield the keys by which a document is found in another run, the most reliable
-    first."""
+class RowsByContent(Generic[T]):
+    """Values of documents of another run: found by the hash of their row, else by
+    prompt, target and choices."""
+
+    def __init__(self, rows: Iterable[tuple[Row, T]]) -> None:
+        """``rows``: each document with the value that is kept of it."""
+        self._values: dict[int, T] = {}
+        self._places: dict[Hashable, deque[int]] = defaultdict(deque)
+        for place, (row, value) in enumerate(rows):
+            self._values[place] = value
+            for key in _identities(row):
+                self._places[key].append(place)
+
+    def all(self, row: Row) -> list[T]:
+        """Return the values of all documents with equal content."""
+        for key in _identities(row):
+            if key in self._places:
+                return [self._values[place] for place in self._places[key]]
+        return []
+
+    def take(self, row: Row) -> T | None:
+        """Return each value once: equal documents are paired in order."""
+        for key in _identities(row):
+            waiting = self._places.get(key)
+            while waiting:
+                place = waiting.popleft()
+                if place in self._values:
+                    return self._values.pop(place)
+        return None
+
+
+def _identities(row: Row) -> Iterator[Hashable]:
+    """Yield the keys of a document, the most reliable first."""
     yield from (one for one in (_content(row), _asked(row)) if one is not None)
 
 

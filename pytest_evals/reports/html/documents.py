@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.reports.escape import cut, tail
-from pytest_evals.reports.html.baseline_documents import BaselineDocuments
+from pytest_evals.reports.html.baseline_documents import Before
 from pytest_evals.reports.html.numbers import numbers_of
 from pytest_evals.reports.html.prompt import (
     FewshotExamples,
@@ -59,8 +59,8 @@ def documents_of(
     run: EarlierRun,
     task: str,
     shots: FewshotExamples,
-    before: BaselineDocuments,
-    others: Sequence[BaselineDocuments] = (),
+    before: Before,
+    others: Sequence[Before] = (),
 ) -> Iterator[DocumentEntry]:
     """Yield the documents of a task in the order of its samples file.
 
@@ -74,12 +74,12 @@ def documents_of(
 def _document(
     rows: Sequence[Row],
     shots: FewshotExamples,
-    before: BaselineDocuments,
-    others: Sequence[BaselineDocuments],
+    before: Before,
+    others: Sequence[Before],
 ) -> DocumentEntry:
     row = rows[0]
     prompts, asked = _requests(row, shots)
-    was = before.of(row)
+    was = before(row)
     correct = correct_choices(row, asked)
     whole = {
         "id": str(row["id"]),
@@ -117,7 +117,7 @@ def _document(
         target=cut(target or whole["target"].strip(), _ANSWER),
         values={key: v for one in rows for key, v in _values(one)},
         numbers=numbers_of(row, asked),
-        others=[_elsewhere(was), *(_elsewhere(one.of(row)) for one in others)],
+        others=[_elsewhere(was), *(_elsewhere(one(row)) for one in others)],
         whole=whole,
         doc=row.get("doc"),
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.baseline_documents import (
-    BaselineDocuments,
-    NoBaseline,
-    PairedRun,
-    StoredComparison,
+    Before,
+    no_baseline,
+    paired_run,
+    stored_comparison,
 )
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
 from pytest_evals.reports.html.documents import documents_of
@@ -100,26 +100,26 @@ def _read(run: EarlierRun, others: OtherRuns) -> tuple[dict[str, Any], Chunks]:
             task,
             fewshot_examples(run.results, task),
             _before(task, others),
-            [PairedRun(one, task) for one in runs],
+            [paired_run(one, task) for one in runs],
         )
         tasks.append(task_index(task, documents, chunks, 1 + len(runs)))
     return {"tasks": tasks, "beside": ""}, chunks
 
 
-def _before(task: str, others: OtherRuns) -> BaselineDocuments:
+def _before(task: str, others: OtherRuns) -> Before:
     before, comparison = others.baseline, others.comparison
     if comparison is None:
-        return NoBaseline()
+        return no_baseline
     metrics = comparison.get("metrics") or ()
     if task not in {one.get("task") for one in metrics}:
-        return NoBaseline()
+        return no_baseline
     if before is not None:
-        return PairedRun(before, task)
+        return paired_run(before, task)
     worse, better = (
         [one for one in comparison.get(word) or () if one.get("task") == task]
         for word in ("worse", "better")
     )
-    return StoredComparison(worse, better)
+    return stored_comparison(worse, better)
 
 
 def _folder(path: Path) -> Path:

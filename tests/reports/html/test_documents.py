@@ -6,9 +6,9 @@ import math
 import pytest
 
 from pytest_evals.reports.html.baseline_documents import (
-    NoBaseline,
-    PairedRun,
-    StoredComparison,
+    no_baseline,
+    paired_run,
+    stored_comparison,
 )
 from pytest_evals.reports.html.documents import (
     CUT_OFF,
@@ -29,7 +29,7 @@ def listed(write, tmp_path):
     def found(*rows, before=None, shots=None):
         run = write.run(tmp_path / "run", {"quiz": list(rows)})
         shots = shots or FewshotExamples(0, "\n\n")
-        return list(documents_of(run, "quiz", shots, before or NoBaseline()))
+        return list(documents_of(run, "quiz", shots, before or no_baseline))
 
     return found
 
@@ -151,7 +151,7 @@ def test_documents_are_paired_by_their_content(listed, write, tmp_path):
         write.generated(1, "p", "now", correct=True),
         write.generated(2, "p", "new", correct=True),
     ]
-    found = listed(*rows, before=PairedRun(before, "quiz"))
+    found = listed(*rows, before=paired_run(before, "quiz"))
     assert [one.flags for one in found] == [REGRESSED, IMPROVED, 0]
     assert found[0].whole["before"]["answers"] == [["was right"]]
     assert found[2].whole["before"] is None
@@ -165,7 +165,7 @@ def test_equal_documents_are_paired_by_their_order(listed, write, tmp_path):
         ]
 
     before = write.run(tmp_path / "before", {"quiz": twins(True, False)})
-    found = listed(*twins(True, True), before=PairedRun(before, "quiz"))
+    found = listed(*twins(True, True), before=paired_run(before, "quiz"))
     assert [one.flags for one in found] == [0, IMPROVED]
 
 
@@ -174,7 +174,7 @@ def test_the_stored_comparison_remains_without_its_baseline(listed, write):
     found = listed(
         write.generated(0, "p", "no", correct=False),
         write.generated(1, "p", "no", correct=False),
-        before=StoredComparison(worse, []),
+        before=stored_comparison(worse, []),
     )
     assert [one.flags for one in found] == [REGRESSED, 0]
     assert found[0].whole["before"]["answer"] == "yes"

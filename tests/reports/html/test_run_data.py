@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.reports.html.baseline_documents import NoBaseline
+from pytest_evals.reports.html.baseline_documents import no_baseline
 from pytest_evals.reports.html.chunks import packed
 from pytest_evals.reports.html.documents import documents_of
 from pytest_evals.reports.html.page import plain_html
@@ -87,6 +87,6 @@ def test_a_row_with_missing_fields_gives_a_document(write, tmp_path):
     ]
     run = write.run(tmp_path / "run", {"quiz": [*rows, {"doc_id": 99, "id": "bare"}]})
     shots = fewshot_examples(run.results, "quiz")
-    found = list(documents_of(run, "quiz", shots, NoBaseline()))
+    found = list(documents_of(run, "quiz", shots, no_baseline))
     assert len(found) == len(rows) + 1
     assert (found[-1].state, found[-1].question) == ("s", "")
