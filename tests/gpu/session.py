@@ -443,10 +443,9 @@ class Opened:
         import numpy as np
 
         from pytest_evals.models.engine.batches import BatchBudget
-        from pytest_evals.models.hf.forward import Forward
+        from pytest_evals.models.hf.forward import Forward, TokenCounts
         from pytest_evals.models.hf.scoring import strategies
         from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-        from pytest_evals.models.hf.token_counts import TokenCounts
         from pytest_evals.models.tokens.spans import ScoredSpan
 
         plain = PaddedStrategy(Forward(self.network), TokenCounts())

@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 import numpy as np  # noqa: E402
 
 from pytest_evals.models.engine.batches import BatchBudget  # noqa: E402
-from pytest_evals.models.hf.forward import Forward  # noqa: E402
+from pytest_evals.models.hf.forward import Forward, TokenCounts  # noqa: E402
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy  # noqa: E402
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape  # noqa: E402
 from pytest_evals.models.hf.scoring.strategies import (  # noqa: E402
@@ -18,7 +18,6 @@ from pytest_evals.models.hf.scoring.strategies import (  # noqa: E402
     _candidates,
     choose_strategy,
 )
-from pytest_evals.models.hf.token_counts import TokenCounts  # noqa: E402
 from pytest_evals.models.tokens.spans import ScoredSpan  # noqa: E402
 
 pytestmark = [

@@ -10,7 +10,7 @@ import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.forward import Forward
+from pytest_evals.models.hf.forward import Forward, TokenCounts
 from pytest_evals.models.hf.generation.decode import (
     CachedDecoder,
     UncachedDecoder,
@@ -18,7 +18,6 @@ from pytest_evals.models.hf.generation.decode import (
 )
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
 from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
-from pytest_evals.models.hf.token_counts import TokenCounts
 
 V5 = not transformers.__version__.startswith("4.")
 DECODERS = {

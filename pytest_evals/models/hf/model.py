@@ -22,7 +22,7 @@ from pytest_evals.models.engine.device_memory import (
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.fingerprint import fingerprint
-from pytest_evals.models.hf.forward import Forward, sees_later_tokens
+from pytest_evals.models.hf.forward import Forward, TokenCounts, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.generator import Generator
@@ -32,7 +32,6 @@ from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.strategies import choose_strategy
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import RequestEncoder

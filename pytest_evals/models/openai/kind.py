@@ -159,10 +159,6 @@ def _fingerprint(
     }
 
 
-def _address(spec: ModelSpec) -> str:
-    return "" if "base_url" in spec.arguments else read_settings(spec).url
-
-
 def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
     """Requests, tokens and cost of a run; loads the tokenizer if the spec has one."""
     settings = read_settings(spec)
@@ -186,6 +182,8 @@ OPENAI = ModelKind(
     why_unfit=why_unfit,
     why_unable=_why_unable,
     fingerprint=_fingerprint,
-    address=_address,
+    address=lambda spec: (
+        "" if "base_url" in spec.arguments else read_settings(spec).url
+    ),
     spend_plan=_spend_plan,
 )

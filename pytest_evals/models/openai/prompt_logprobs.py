@@ -127,7 +127,9 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
         raise RequestFailedError("its tokens are not strings")
     offsets: Any = found.get("text_offset")
     known = isinstance(offsets, list) and len(offsets) == len(texts)
-    places: list[int] = offsets if known and _are_whole(offsets) else []
+    places: list[int] = (
+        offsets if known and all(type(value) is int for value in offsets) else []
+    )
     n = _n_read(texts, reply, sent, n_unlisted)
     if values and values[0] == 0:  # some servers have no null for the first token
         values = [None, *values[1:]]
@@ -138,10 +140,6 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
         offsets=tuple(places[:n]),
         n_unlisted=max(0, tokens_of(reply)[0] - n),
     )
-
-
-def _are_whole(values: Sequence[Any]) -> bool:
-    return all(type(value) is int for value in values)
 
 
 def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> int:

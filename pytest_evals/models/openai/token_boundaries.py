@@ -77,10 +77,6 @@ def _agrees(words: Sequence[str], offsets: Sequence[int], text: str) -> bool:
     if not all(o < len(text) for o in offsets):
         return False
     return all(
-        text.startswith(word, at) or _is_part(word)
+        text.startswith(word, at) or word.startswith("bytes:") or "\ufffd" in word
         for word, at in zip(words, offsets, strict=True)
     )
-
-
-def _is_part(word: str) -> bool:
-    return word.startswith("bytes:") or "\ufffd" in word

@@ -18,7 +18,7 @@ from pytest_evals.models.python.model import (
 )
 from pytest_evals.models.python.parameters import parameters_of
 from pytest_evals.models.python.settings import read_settings
-from pytest_evals.models.registry import ModelKind, TaskRequirements
+from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
 _SCORED = ("loglikelihood", "loglikelihood_rolling", "multiple_choice")
@@ -52,10 +52,6 @@ def _open(spec: ModelSpec) -> PythonModel:
     return model
 
 
-def _why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    return NO_SCORES if needs.output_type in _SCORED else ""
-
-
 def _fingerprint(
     spec: ModelSpec, hash_file: Callable[[Path], str]
 ) -> Mapping[str, Any] | None:
@@ -83,7 +79,7 @@ PYTHON = ModelKind(
     open=_open,
     check=_check,
     check_ready=_check_ready,
-    why_unfit=_why_unfit,
+    why_unfit=lambda spec, needs: NO_SCORES if needs.output_type in _SCORED else "",
     fingerprint=_fingerprint,
     spend_plan=_spend_plan,
     target_key="function",

@@ -105,7 +105,10 @@ class RequestEncoder:
         if self._separate:
             alone = self.encode((b for _, b in good), specials=False)
             tails = {(a, b): alone[b] for a, b in good if a is not None}
-            heads = {a: self._without_end(ids) for a, ids in heads.items()}
+            heads = {
+                a: ids[:-1] if len(ids) and ids[-1] == self.end_id else ids
+                for a, ids in heads.items()
+            }
         else:
             tails = self._tails([(a, b) for a, b in good if a is not None], heads)
             alone = self.encode((b for a, b in good if a is None), specials=False)
@@ -274,9 +277,6 @@ class RequestEncoder:
             if isinstance(checked, InvalidRequestError):
                 return checked
         return TokenPair(head, tail)
-
-    def _without_end(self, ids: Ids) -> Ids:
-        return ids[:-1] if len(ids) and ids[-1] == self.end_id else ids
 
     @property
     def bos_rule(self) -> str:

@@ -5,17 +5,20 @@ al. 2022, arXiv 2111.09525)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.registry import Registry
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.guests.lighteval.metrics.matches import (
     NormalizedMetric,
+)
+from pytest_evals.guests.lighteval.metrics.metric_models import (
+    PairClassifier,
+    TokenEncoder,
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import Normalizer, sentences
 from pytest_evals.guests.lighteval.metrics.reductions import (
@@ -37,14 +40,6 @@ _HF: Libraries = (
     ("torch", "torch", "hf"),
     ("transformers", "transformers", "hf"),
 )
-_READERS: Registry[Callable[[str], Any]] = Registry(
-    "model of metrics",
-    {
-        "pairs": "pytest_evals.models.hf.metric_models:PairClassifier",
-        "tokens": "pytest_evals.models.hf.metric_models:TokenEncoder",
-    },
-)
-"""Type of model → loader. Imported on use, because only ``models`` may import torch."""
 
 
 def _reader(kind: str, name: str) -> Any:
@@ -59,7 +54,8 @@ def _reader(kind: str, name: str) -> Any:
 def _loaded(kind: str, name: str) -> Any:
     """Return the model or the error, so that errors are cached, too."""
     try:
-        return _READERS[kind](name)
+        kinds = {"pairs": PairClassifier, "tokens": TokenEncoder}
+        return kinds[kind](name)
     except EvalsError as error:
         return error
 

@@ -17,12 +17,11 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.engine.device_memory import retried
-from pytest_evals.models.hf.forward import Forward, has_rounding
+from pytest_evals.models.hf.forward import Forward, TokenCounts, has_rounding
 from pytest_evals.models.hf.generation.kv_cache import KVCache
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
 from pytest_evals.models.hf.generation.prefill import Prefiller
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 
 

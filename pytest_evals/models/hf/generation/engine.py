@@ -192,12 +192,13 @@ class GenerationEngine:
         """The completion without the model's thinking."""
         mark = self._think_end
         text, has_mark = answer_text(self._encoder, row.tokens, mark)
-        if mark and not has_mark and self._is_stopped(row):
+        if (
+            mark
+            and not has_mark
+            and row.stops.in_text(self._encoder.decode(row.tokens))
+        ):
             self.notes[_STOPPED_THINKING] = None
         return text
-
-    def _is_stopped(self, row: SequenceState) -> bool:
-        return row.stops.in_text(self._encoder.decode(row.tokens))
 
 
 _BY_LIBRARY = (

@@ -84,13 +84,8 @@ class Generator:
             else:
                 groups.setdefault(params, []).append(job)
         for params, jobs in groups.items():
-            yield from self._answer_group(jobs, params)
-
-    def _answer_group(
-        self, jobs: list[_Job], params: SamplingParams
-    ) -> Iterator[Sequence[Answer]]:
-        for written in self._engine.write([job.writing for job in jobs], params):
-            yield [(jobs[n].position, _response(jobs[n], text)) for n, text in written]
+            for written in self._engine.write([job.writing for job in jobs], params):
+                yield [(jobs[n].position, _response(jobs[n], x)) for n, x in written]
 
     def _job(
         self, position: int, request: Generate, ids: Ids

@@ -22,9 +22,8 @@ from transformers.cache_utils import (
     DynamicSlidingWindowLayer,
 )
 
-from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 
 GROWING = ("keys", "values")

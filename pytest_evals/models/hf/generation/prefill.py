@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 
 States = list[tuple[Tensor, Tensor]]

@@ -24,8 +24,8 @@ from pytest_evals.models.hf.scoring.attention_masks import (
     kind_of_layer,
     masks,
 )
+from pytest_evals.models.hf.scoring.packing import RowBatch
 from pytest_evals.models.hf.scoring.prefix_cache import Layers
-from pytest_evals.models.hf.scoring.row_batch import RowBatch
 
 PART_CELLS = {"cuda": 2**26, "cpu": 2**22}
 """Queries times keys of a call with a mask over the prefix, and scores of all heads in

@@ -9,10 +9,12 @@ attend to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from pytest_evals.models.engine.trie import Numbers, Trie
 from pytest_evals.models.hf.scoring.logprobs import SpanTargets
@@ -130,3 +132,17 @@ def _ends(positions: Int32s, begins: Sequence[int]) -> Int32s:
         known[start:] = begin
         stop = begin
     return ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBatch:
+    """The rows of a batch, padded on the right; padding attends to itself."""
+
+    ids: Tensor  # (B, T) int64
+    positions: Tensor  # (B, T) int64
+    ends: Tensor  # (B, T) int64, place after each token's last descendant
+    lengths: Tensor  # (B,) int64, tokens of each row
+    depth: int  # Tokens of the prefix before each row; the least if prefixes differ
+    counts: tuple[int, ...]  # Number of rows after each prefix, in their order
+    branched: bool  # Whether there is a row with several sequences
+    n_positions: int  # One more than the highest position

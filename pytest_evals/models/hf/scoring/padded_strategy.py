@@ -16,13 +16,12 @@ from torch import Tensor
 
 from pytest_evals.models.engine.batches import BatchBudget, in_batches
 from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
-from pytest_evals.models.hf.forward import Forward, LogitsChunk
+from pytest_evals.models.hf.forward import Forward, LogitsChunk, TokenCounts
 from pytest_evals.models.hf.scoring.logprobs import (
     SpanTargets,
     batch_targets,
     sum_logprobs,
 )
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.tokens.spans import ScoredSpan

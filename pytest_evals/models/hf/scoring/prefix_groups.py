@@ -89,7 +89,11 @@ def groups_of(trie: Trie, shape: RowShape, cached: Ids) -> list[PrefixGroup]:
         cuts = np.flatnonzero(trie.shared[start + 1 : stop] == common) + start + 1
         edges = [start, *cuts.tolist(), stop]
         todo.extend((a, b, home) for a, b in reversed(list(pairwise(edges))))
-    groups = [_closed(one) for one in opened if one.found]
+    groups = [
+        PrefixGroup(one.depth, np.sort(np.concatenate(one.found)))
+        for one in opened
+        if one.found
+    ]
     return sorted(groups, key=lambda one: -min(one.depth, known[one.members[0]]))
 
 
@@ -105,10 +109,6 @@ def _place(trie: Trie, members: Numbers, home: _Open) -> None:
         home.found.append(members[fits])
     if home.home is not None and not fits.all():
         _place(trie, members[~fits], home.home)
-
-
-def _closed(one: _Open) -> PrefixGroup:
-    return PrefixGroup(one.depth, np.sort(np.concatenate(one.found)))
 
 
 def _common(trie: Trie, start: int, stop: int) -> int:

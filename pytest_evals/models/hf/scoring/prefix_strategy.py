@@ -26,14 +26,25 @@ from pytest_evals.models.engine.batches import (
 )
 from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
 from pytest_evals.models.engine.trie import Trie, trie_of
-from pytest_evals.models.hf.forward import AttentionView, Forward, LogitsChunk
+from pytest_evals.models.hf.forward import (
+    AttentionView,
+    Forward,
+    LogitsChunk,
+    TokenCounts,
+)
 from pytest_evals.models.hf.memory_estimate import MemoryEstimate
 from pytest_evals.models.hf.scoring.logprobs import (
     SpanTargets,
     batch_targets,
     sum_logprobs,
 )
-from pytest_evals.models.hf.scoring.packing import PackedRow, RowLayout, lay_out, pack
+from pytest_evals.models.hf.scoring.packing import (
+    PackedRow,
+    RowBatch,
+    RowLayout,
+    lay_out,
+    pack,
+)
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_cache import PrefixCache
 from pytest_evals.models.hf.scoring.prefix_groups import (
@@ -41,8 +52,6 @@ from pytest_evals.models.hf.scoring.prefix_groups import (
     RowShape,
     groups_of,
 )
-from pytest_evals.models.hf.scoring.row_batch import RowBatch
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.tokens.spans import ScoredSpan

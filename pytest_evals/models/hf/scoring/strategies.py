@@ -18,13 +18,17 @@ import numpy as np
 import torch
 
 from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scoring_strategy import ScoringStrategy, StrategyChoice
-from pytest_evals.models.hf.forward import AttentionView, Forward
+from pytest_evals.models.engine.scoring_strategy import (
+    ScoredBatch,
+    ScoringStrategy,
+    StrategyChoice,
+)
+from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
 from pytest_evals.models.hf.length_dependence import length_dependence_of
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.scoring.cascade_attention import CascadeAttention
-from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
+from pytest_evals.models.hf.scoring.packing import RowBatch
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.prefix_strategy import PrefixStrategy, ViewBuilder
@@ -33,8 +37,6 @@ from pytest_evals.models.hf.scoring.replaced_attention import (
     replaced_attention,
     uses_interface,
 )
-from pytest_evals.models.hf.scoring.row_batch import RowBatch
-from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.tokens.spans import ScoredSpan
 
 SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
@@ -102,6 +104,53 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     elif length and not scaling.by_column:
         path = LongContextStrategy(path, plain, length)
     return StrategyChoice(path, NOTES.get(way.name, ""), batch_tokens)
+
+
+class LongContextStrategy:
+    """A fast strategy up to a length, and a slower one beyond."""
+
+    def __init__(
+        self,
+        path: ScoringStrategy,
+        other: ScoringStrategy,
+        length: int,
+        *,
+        mixes: bool = False,
+    ) -> None:
+        """Select the strategy by the length of each sequence.
+
+        Args:
+            path: For those up to ``length``.
+            length: Tokens.
+            mixes: Whether ``other`` takes sequences of different lengths in one pass.
+        """
+        self.name = path.name
+        self._path = path
+        self._other = other
+        self._length = length
+        self._mixes = mixes
+
+    def score(
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """Score all spans; yields batches as they finish."""
+        by_length: dict[int, list[int]] = {}
+        for i, span in enumerate(spans):
+            length = max(len(span.tokens) - 1, self._length)
+            if self._mixes:
+                length = min(length, self._length + 1)
+            by_length.setdefault(length, []).append(i)
+        # Upwards, for a scale that has grown stays until a short sequence comes.
+        for length, numbers in sorted(by_length.items()):
+            path = self._path if length == self._length else self._other
+            for done in path.score([spans[i] for i in numbers], budget):
+                scored = {numbers[i]: one for i, one in done.scored.items()}
+                yield ScoredBatch(scored, done.elapsed_s)
+
+    def forget(self) -> None:
+        """Free the memory of cached prefixes."""
+        self._path.forget()
+        self._other.forget()
 
 
 class _Candidate(NamedTuple):

@@ -15,12 +15,15 @@ from transformers import (
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
+from pytest_evals.guests.lighteval.metrics.metric_models import (
+    PairClassifier,
+    TokenEncoder,
+)
 from pytest_evals.guests.lighteval.metrics.neural import (
     BLEURT,
     BertScore,
     Faithfulness,
 )
-from pytest_evals.models.hf.metric_models import PairClassifier, TokenEncoder
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 TEXT = "[PAD] [UNK] [CLS] [SEP] the cat sat on mat a dog ran far away today ."

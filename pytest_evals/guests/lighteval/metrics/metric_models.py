@@ -46,15 +46,7 @@ class PairClassifier:
     """A sequence classifier of string pairs."""
 
     def __init__(self, name: str) -> None:
-        """Load the model.
-
-        Args:
-            name: Folder, or name on the Hub.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            ModelError: There is no such model.
-        """
+        """Load the model from a folder or the Hub."""
         self._tokenizer, self._model = _loaded(
             "AutoModelForSequenceClassification", name
         )
@@ -93,15 +85,7 @@ class TokenEncoder:
     """A model that returns an embedding for each token."""
 
     def __init__(self, name: str) -> None:
-        """Load the model.
-
-        Args:
-            name: Folder, or name on the Hub.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            ModelError: There is no such model.
-        """
+        """Load the model from a folder or the Hub."""
         self._tokenizer, self._model = _loaded("AutoModel", name)
 
     def __call__(self, text: str, layer: int) -> TokenVectors:
