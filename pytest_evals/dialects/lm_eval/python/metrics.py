@@ -5,7 +5,8 @@ computed next to the class's ``process_results``."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -87,7 +88,7 @@ def build_metrics(
     return ExternalMetrics(tuple(metrics), output_type, options.bootstrap_iters)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExternalMetrics:
     """The external metrics of a task. ``iterations``: maximum number of resamples
     for bootstrapped standard errors."""
@@ -95,13 +96,13 @@ class ExternalMetrics:
     metrics: tuple[TaskMetric, ...]
     output_type: str
     iterations: int
-    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _accuracies(self) -> Mapping[str, Decides]:
         accuracies: dict[str, Decides] = {}
         for metric in self.metrics:
             accuracies |= metric.accuracies()
-        object.__setattr__(self, "_accuracies", accuracies)
+        return accuracies
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:

@@ -7,7 +7,8 @@ answer scored on its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, are_copies
@@ -15,15 +16,16 @@ from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.errors import DocumentError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repeats:
     """A scorer that also stores the value of each answer."""
 
     scorer: Scorer
-    _once: Scorer = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_once", replace(self.scorer, repeats=1))
+    @cached_property
+    def _once(self) -> Scorer:
+        """The scorer of a single answer."""
+        return replace(self.scorer, repeats=1)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
         """The scores, with those of single answers if they can be scored alone."""

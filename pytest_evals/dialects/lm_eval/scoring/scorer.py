@@ -10,8 +10,8 @@ Custom metrics are imported only if a task uses them (``MetricSpec.task_metric``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
@@ -60,7 +60,7 @@ _Judged = Mapping[str, Mapping[str, Sequence[str]]]
 """Name of a pipeline → name of a metric → replies of its judges."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scorer:
     """Scores the documents of one task.
 
@@ -83,11 +83,6 @@ class Scorer:
     repeats: int = 1
     process_results: ProcessResults | None = None
     bootstrap_iters: int = BOOTSTRAP_ITERS
-    _measure: Measure = field(init=False, repr=False, compare=False)
-    _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
-    _filter_scopes: Mapping[str, FilterScope] = field(
-        init=False, repr=False, compare=False
-    )
 
     def __post_init__(self) -> None:
         """Look up all names, so that errors are reported before the run."""
@@ -95,25 +90,27 @@ class Scorer:
         _check_unique("filter pipelines", [one.name for one in self.pipelines])
         names = [name for spec in self.metrics for name in spec.names]
         _check_unique("metrics", names)
-        self.unconditioned_query  # noqa: B018 - raises
-        process = self.process_results
-        measure = (
-            _measure_of(self.metrics, self.output_type)
-            if process is None
-            else _measure_by_task(process, self.output_type)
-        )
+        self.unconditioned_query, self._measure, self._accuracies  # noqa: B018
+
+    @cached_property
+    def _measure(self) -> Measure:
+        if self.process_results is None:
+            return _measure_of(self.metrics, self.output_type)
+        return _measure_by_task(self.process_results, self.output_type)
+
+    @cached_property
+    def _accuracies(self) -> Mapping[str, Decides]:
         accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
-            task_metric = spec.task_metric
-            accuracies |= (
-                task_metric.accuracies()
-                if task_metric
-                else {spec.name: is_accuracy(spec)}
-            )
-        object.__setattr__(self, "_measure", measure)
-        object.__setattr__(self, "_accuracies", accuracies)
-        scopes = {p.name: FilterScope.of(p) for p in self.pipelines if p.is_own}
-        object.__setattr__(self, "_filter_scopes", scopes)
+            if spec.task_metric is not None:
+                accuracies |= spec.task_metric.accuracies()
+            else:
+                accuracies[spec.name] = is_accuracy(spec)
+        return accuracies
+
+    @cached_property
+    def _filter_scopes(self) -> Mapping[str, FilterScope]:
+        return {p.name: FilterScope.of(p) for p in self.pipelines if p.is_own}
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
         """Scores of a document with responses: for each pipeline, for each metric."""
