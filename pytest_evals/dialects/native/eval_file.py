@@ -24,7 +24,7 @@ from pytest_evals.dialects.metadata_keys import (
 from pytest_evals.dialects.native.cases import EvalCases, checked_first
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
-from pytest_evals.dialects.native.remedies import yaml_remedies
+from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
 from pytest_evals.dialects.native.task import (
     EvalParts,
@@ -168,7 +168,7 @@ class _Reader:
                 },
                 "metadata": {**as_json(without_own(metadata)), "version": version},
             },
-            remedies=yaml_remedies(scorers),
+            remedies=remedies(scorers, YAML),
             warnings=(
                 *top.file.warnings,
                 *warnings,

@@ -27,7 +27,7 @@ from pytest_evals.dialects.native.cases import (
 )
 from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.dialects.native.labels import with_labels
-from pytest_evals.dialects.native.remedies import python_remedies
+from pytest_evals.dialects.native.remedies import PYTHON, remedies
 from pytest_evals.dialects.native.scorers import range_of, scorers_of
 from pytest_evals.dialects.native.task import (
     EvalParts,
@@ -206,7 +206,7 @@ class Eval:
                 **({"extract": settings.extract} if settings.extract else {}),
                 "metadata": {"version": settings.version},
             },
-            remedies=python_remedies(scorers),
+            remedies=remedies(scorers, PYTHON),
             warnings=sampling.warnings,
         )
 

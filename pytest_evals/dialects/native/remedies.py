@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_evals.dialects.native.task import Scorer
 from pytest_evals.scorers.near_misses import LETTER, MARKDOWN, NUMBER
@@ -23,47 +23,33 @@ _ARGUMENTS = {
 """Scorers that compare the whole answer with the target, and what they can ignore."""
 
 
-def yaml_remedies(scorers: Sequence[Scorer]) -> Mapping[str, str]:
-    """Return the change of an eval in YAML for each cause of wrong answers."""
-    return _remedies(
-        scorers,
-        lambda scorer, key: f"set {key}: true on {scorer}",
-        lambda pattern: f"set score: {{regex: {{pattern: '{pattern}', group: 1}}}}",
-        {
-            "target": "remove the whitespace from target",
-            "stop": r'add "\n" to stop in generation',
-            "limit": "raise max_tokens in generation",
-        },
-    )
+YAML = {
+    "ignore": "set {key}: true on {scorer}",
+    "match": "set score: {{regex: {{pattern: '{pattern}', group: 1}}}}",
+    "target": "remove the whitespace from target",
+    "stop": r'add "\n" to stop in generation',
+    "limit": "raise max_tokens in generation",
+}
+PYTHON = {
+    "ignore": "pass {key}=True to {scorer}()",
+    "match": "use regex(r'{pattern}', group=1)",
+    "target": "remove the whitespace from target=",
+    "stop": r'set generation={"stop": ["\n"]}',
+    "limit": 'raise "max_tokens" in generation=',
+}
+"""Changes of an eval in YAML, and of one in Python."""
 
 
-def python_remedies(scorers: Sequence[Scorer]) -> Mapping[str, str]:
-    """Return the change of an eval in Python for each cause of wrong answers."""
-    return _remedies(
-        scorers,
-        lambda scorer, key: f"pass {key}=True to {scorer}()",
-        lambda pattern: f"use regex(r'{pattern}', group=1)",
-        {
-            "target": "remove the whitespace from target=",
-            "stop": r'set generation={"stop": ["\n"]}',
-            "limit": 'raise "max_tokens" in generation=',
-        },
-    )
-
-
-def _remedies(
-    scorers: Sequence[Scorer],
-    ignoring: Callable[[str, str], str],
-    matching: Callable[[str], str],
-    others: Mapping[str, str],
-) -> Mapping[str, str]:
-    """Return the remedies for the first scorer, which decides what is correct."""
+def remedies(scorers: Sequence[Scorer], texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the change of an eval for each cause of wrong answers of the first scorer,
+    which decides what is correct. ``texts``: :data:`YAML` or :data:`PYTHON`."""
     name = scorers[0].name if scorers else ""
-    found = dict(others)
+    found = {cause: texts[cause] for cause in ("target", "stop", "limit")}
     if name == "exact":
-        found |= {cause: matching(text) for cause, text in _PATTERNS.items()}
+        for cause, pattern in _PATTERNS.items():
+            found[cause] = texts["match"].format(pattern=pattern)
         found["whitespace"] = ""  # ignored already
     for cause, key in _IGNORED.items():
         if key in _ARGUMENTS.get(name, ()):
-            found[cause] = ignoring(name, key)
+            found[cause] = texts["ignore"].format(key=key, scorer=name)
     return found
