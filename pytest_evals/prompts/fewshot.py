@@ -10,6 +10,7 @@ Equals lm-eval 0.4.13, ``api/samplers.py`` and ``api/task.py``, ``fewshot_contex
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from random import Random
 from threading import Lock
 from typing import Any, Protocol
@@ -83,18 +84,16 @@ class FirstSampler:
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Return positions in the pool."""
-        if self._documents is None:
-            return tuple(range(self._n))
-        row = self._documents[index]
-        first: list[int] = []
-        for i in range(len(self._pool)):
-            if len(first) == self._n:
-                break
-            if not _is_same(self._pool[i], row):
-                first.append(i)
+        row = None if self._documents is None else self._documents[index]
+        others = (
+            number
+            for number, other in enumerate(self._pool)
+            if row is None or not _is_same(other, row)
+        )
+        first = tuple(islice(others, self._n))
         if len(first) < self._n:
             raise EvalsError(_too_few_others(self._n))
-        return tuple(first)
+        return first
 
 
 SAMPLERS: Registry[type[DefaultSampler] | type[FirstSampler]] = Registry(
