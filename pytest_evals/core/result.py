@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ class TaskResult:
         n_truncated: Documents with a prompt that exceeded the context window.
         n_cut_short: Documents with a generation that ended by a token limit below the
             request's own.
+        columns: Metric and filter → the value of each document, of tasks with too many
+            documents for records; these have only some.
     """
 
     task: Task
@@ -61,6 +63,7 @@ class TaskResult:
     n_tokens: int = 0
     n_truncated: int = 0
     n_cut_short: int = 0
+    columns: Mapping[tuple[str, str], Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The task and its metrics on one line."""

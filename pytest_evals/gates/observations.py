@@ -260,6 +260,16 @@ def _of_task(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference | None
 ) -> Observations:
     key = metric.name, metric.filter
+    if key in result.columns:
+        seen = Observations(
+            task=result.task.name,
+            metric=metric,
+            size=result.sample_len,
+            positions=range(result.n_selected),
+            values=result.columns[key],
+            result=result,
+        )
+        return prepared(gate, seen)
     scored: dict[int, Score] = {}
     lost, absent, excluded = [], [], []
     for record in result.records:

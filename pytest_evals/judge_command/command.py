@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.judge_command.columns import read_columns
 from pytest_evals.judge_command.gates import given_gates
 from pytest_evals.judge_command.output import shown, write_files
 from pytest_evals.judge_command.verdicts import judged, side_of
@@ -54,7 +55,9 @@ def _judge(options: argparse.Namespace) -> int:
         has_baseline=options.baseline is not None,
     )
     read = partial(read_results, gated=gates.metrics(), id_key=options.id or "")
-    run, baseline = read(options.new), None
+    baseline, is_plain = None, not (options.id or options.html or options.baseline)
+    columns = read_columns(options.new, gates.gates) if is_plain else None
+    run: EarlierRun = columns or read(options.new)
     if options.baseline is not None:
         baseline = _same_name(read(options.baseline), run)
     found = judged(

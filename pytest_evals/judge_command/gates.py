@@ -13,6 +13,7 @@ from pytest_evals.errors import OptionError, Place, suggestion, unknown_name
 from pytest_evals.gates.read.entry import COMPARED, read_expression, read_gate
 from pytest_evals.gates.read.keys import MARGIN_KEYS
 from pytest_evals.gates.run_metrics import RUN_METRICS
+from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.store.history import EarlierRun
 
 _ANY = "*"
@@ -112,6 +113,8 @@ def assigned(
 
 def _keys(run: EarlierRun, task: str) -> dict[tuple[str, str], None]:
     """Metrics and filters of a task's documents."""
+    if isinstance(run, ColumnRun):
+        return run.keys
     found: dict[tuple[str, str], None] = {}
     for row in run.all_rows(task):
         filter_ = str(row.get("filter"))

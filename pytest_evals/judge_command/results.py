@@ -70,26 +70,31 @@ def task_result(
     for row in rows:
         by_document.setdefault(row["doc_id"], []).append(row)
     records = [
-        _record(name, index, by_document[doc_id], required.fields, required.counts)
+        record_of(name, index, by_document[doc_id], required.fields, required.counts)
         for index, doc_id in enumerate(sorted(by_document))
     ]
-    metrics = _metrics(run, name, records, every, span)
-    task = Task(
-        name=name,
-        source=Place(run.path),
-        rows=StoredDocuments(
-            [one.doc.id for one in records], _n_total(run, name, records)
-        ),
-        ask=_not_asked,
-        score=_not_asked,
-        metrics=metrics,
-        alias=str(_of(run, "results", name).get("alias") or ""),
-        n_shots=_shots(run, name),
-        config=_of(run, "configs", name),
-    )
+    metrics = metrics_of(run, name, _values(records), every, span)
+    task = stored_task(run, name, [one.doc.id for one in records], metrics)
     result = summarise(task, records, len(records))
     return replace(
         result, metrics=tuple(_checked(run, name, m) for m in result.metrics)
+    )
+
+
+def stored_task(
+    run: EarlierRun, name: str, ids: Sequence[str], metrics: Sequence[Metric]
+) -> Task:
+    """The task of documents that have been scored. ``ids``: those of the documents."""
+    return Task(
+        name=name,
+        source=Place(run.path),
+        rows=StoredDocuments(ids, _n_total(run, name, len(ids))),
+        ask=_not_asked,
+        score=_not_asked,
+        metrics=tuple(metrics),
+        alias=str(_of(run, "results", name).get("alias") or ""),
+        n_shots=_shots(run, name),
+        config=_of(run, "configs", name),
     )
 
 
@@ -109,17 +114,17 @@ def _shots(run: EarlierRun, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _n_total(run: EarlierRun, name: str, records: Sequence[Record]) -> int:
+def _n_total(run: EarlierRun, name: str, n: int) -> int:
     total = _of(run, "n-samples", name).get("original")
-    return max(total, len(records)) if isinstance(total, int) else len(records)
+    return max(total, n) if isinstance(total, int) else n
 
 
-def _record(
+def record_of(
     task: str,
     index: int,
     rows: Sequence[Mapping[str, Any]],
-    fields: Iterable[str],
-    counts: Sequence[str],
+    fields: Iterable[str] = (),
+    counts: Sequence[str] = (),
 ) -> Record:
     """A document from its rows, one for each filter."""
     first = rows[0]
@@ -211,19 +216,34 @@ def _requests(row: Mapping[str, Any]) -> tuple[Generate, ...]:
     return (Generate(prompt="", max_tokens=0),)
 
 
-def _metrics(
-    run: EarlierRun,
-    task: str,
-    records: Sequence[Record],
-    gates: Sequence[Gate],
-    span: Range,
-) -> tuple[Metric, ...]:
+def _values(records: Sequence[Record]) -> dict[tuple[str, str], list[Any]]:
+    """Metric and filter → the values of all documents."""
     values: dict[tuple[str, str], list[Any]] = {}
     for record in records:
         for score in record.scores:
             found = values.setdefault((score.metric, score.filter), [])
             if score.value is not None and not record.excluded:
                 found.append(score.value)
+    return values
+
+
+def metrics_of(
+    run: EarlierRun,
+    task: str,
+    values: Mapping[tuple[str, str], Sequence[Any]],
+    gates: Sequence[Gate],
+    span: Range,
+) -> tuple[Metric, ...]:
+    """How each metric of a task aggregates.
+
+    Args:
+        values: Metric and filter → the values of all documents.
+        gates: The gates on the task.
+        span: Range of a document's value for metrics of unknown range.
+
+    Raises:
+        OptionError: A value of a gate's metric is outside of its range.
+    """
     closed = {gate.metric for gate in gates if gate.range is None}
     found_by_key = []
     for (name, filter_), found in values.items():

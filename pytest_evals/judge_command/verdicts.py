@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pytest_evals.core.gate import Gate, Outcome, Policy, Verdict
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge
+from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.judge_command.gates import GivenGates, assigned, tasks_of_groups
 from pytest_evals.judge_command.results import Range, group_result, task_result
 from pytest_evals.store.document_pairs import Side, refer
@@ -57,7 +59,8 @@ def judged(
     for name in run.tasks:
         above = {name, *(one for one, below in groups.items() if name in below)}
         own = [gate for gate in gates if gate.task in above]
-        results[name] = tasks[name] = task_result(run, name, own, span)
+        read = run.result if isinstance(run, ColumnRun) else partial(task_result, run)
+        results[name] = tasks[name] = read(name, own, span)
     for name, below in groups.items():
         results[name] = group_result(run, name, {one: tasks[one] for one in below})
     find = _References(run, baseline)

@@ -59,6 +59,13 @@ def read_row_file(path: Path, gated: Collection[str], id_key: str = "") -> Forei
     return foreign_run(path, "rows", documents, notes=notes)
 
 
+def rows_of(
+    rows: Sequence[PlacedRow], key: str, gated: Collection[str]
+) -> list[dict[str, Any]]:
+    """The rows of documents with different ids. ``key``: that of their ids."""
+    return document_rows(_answer(row, key, 0, gated) for row in rows)[0]
+
+
 def _check_scores(rows: Sequence[PlacedRow], gated: Collection[str]) -> None:
     """Check that some row has a score of each metric."""
     for name in sorted(gated):

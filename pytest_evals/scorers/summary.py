@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record, Score, Status
@@ -109,6 +110,19 @@ def _measure(
             else:
                 values.append(one.value)
         n_absent += is_absent
+    n_errored = sum(1 for record in records if record.error)
+    lacking = (n_errored, n_unscored, n_missing, n_absent)
+    return measured(metric, values, lacking)
+
+
+def measured(
+    metric: Metric,
+    values: Sequence[Any],
+    lacking: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> list[MetricResult]:
+    """The result of a metric, or those that a user's function returns. ``lacking``:
+    errored, unscored, missing and absent documents."""
+    n_errored, n_unscored, n_missing, n_absent = lacking
     result: Estimate | Mapping[str, Estimate] | None = None
     error = "" if values or n_unscored else metric.lacking
     if values:
@@ -131,7 +145,7 @@ def _measure(
             estimate=estimate,
             higher_is_better=metric.higher_is_better,
             n_scored=len(values),
-            n_errored=sum(1 for record in records if record.error),
+            n_errored=n_errored,
             n_unscored=n_unscored,
             n_missing=n_missing,
             n_absent=n_absent,

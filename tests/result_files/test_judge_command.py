@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_evals.__main__ import main
+from pytest_evals.judge_command import columns
 
 DROP = '{"metric": "acc", "max_drop": 0.02}'
 
@@ -154,3 +155,50 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys, name, content, me
         path.write_text(content)
     assert main(["judge", str(path), "acc >= 0.9"]) == 2
     assert message in capsys.readouterr().err
+
+
+PLAIN_GATES = [
+    "acc >= 0.5",
+    "acc >= 0.99",
+    "acc >= 1.5",
+    '{"metric": "acc", "min": 0.8, "over": "population"}',
+    '{"metric": "acc", "min": 0.75, "confidence": 0.9}',
+    '{"metric": "acc", "max": 0.9, "advisory": true}',
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"acc": 0.25},
+        {"acc": True},
+        {"acc": None},
+        {"acc": "1"},
+        {"id": "q0"},
+        {"filter": "strict"},
+        {"error": "down"},
+        {"epoch": 1},
+    ],
+)
+def test_large_files_have_the_verdicts_of_small_ones(
+    change, rows, tmp_path, capsys, monkeypatch
+):
+    rows[7] |= change
+    path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.json"
+
+    def found():
+        texts = []
+        for gate in PLAIN_GATES:
+            code = main(["judge", path, gate, "--json", str(out)])
+            results = json.loads(out.read_text()) if code != 2 else {}
+            shown = capsys.readouterr()
+            last = shown.out.splitlines()[-1:]
+            kept = [results.get(key) for key in ("gates", "results", "counts")]
+            texts.append((code, shown.err, last, kept))
+            out.unlink(missing_ok=True)
+        return texts
+
+    expected = found()
+    monkeypatch.setattr(columns, "LARGE", 0)
+    assert found() == expected
