@@ -224,7 +224,6 @@ class _TaskBuilder:
             section.raw(key)
 
     def system(self) -> AssembledTask | None:
-        """Build a system task, which has no samples."""
         recipe = read_system_task(self._definition, self._use.name)
         self._definition.close("the definition of a system task")
         if recipe is None:
@@ -241,7 +240,6 @@ class _TaskBuilder:
         return AssembledTask(task=task, subjects=(self._subject(),))
 
     def benchmark(self) -> AssembledTask | None:
-        """Build a task with samples."""
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
@@ -336,7 +334,6 @@ class _TaskBuilder:
     def _subjects(
         self, names: Sequence[FinalName], values: Sequence[ScorerValue]
     ) -> tuple[PolicySubject, ...]:
-        """Return the metric values that policies can refer to."""
         return tuple(
             self._subject(
                 scorer=one.scorer,
@@ -405,7 +402,6 @@ class _TaskBuilder:
     def _later_rows(
         self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
     ) -> tuple[SampleRows, EarlierTask]:
-        """Return one row for each sample of an earlier task."""
         recipe, own = earlier.recipe, earlier.rows
         assert recipe is not None and own is not None, "checked by _earlier"
         place = self._definition.place("dataset")

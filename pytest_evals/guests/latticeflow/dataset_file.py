@@ -67,7 +67,6 @@ def table_rows(path: Path, place: Place, *, typed: bool) -> Rows:
 
 @lru_cache(maxsize=64)
 def _table(path: Path, _stamp: tuple[int, int], typed: bool) -> Rows:
-    """Return the rows of a file, cached so that tasks of one process share them."""
     return _rows(path, read_text(path), None, typed=typed)
 
 
@@ -355,7 +354,6 @@ def _local(section: Section) -> Load | None:
 
 
 def _path(section: Section, key: str) -> Path | None:
-    """Return a path, resolved relative to the file that contains it."""
     text = required_name(section, key, "./data")
     if not text:
         return None

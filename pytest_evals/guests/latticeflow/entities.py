@@ -205,7 +205,6 @@ class Entities:
                     yield one
 
     def _readable(self, path: Path) -> Sequence[Entity]:
-        """Return the entities of a file; none if it cannot be read."""
         found = self._read(path)
         return () if isinstance(found, TaskFileError) else found
 

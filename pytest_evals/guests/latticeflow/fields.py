@@ -390,7 +390,6 @@ def _category(entry: Section) -> Check:
 
 
 def _mapping(entry: Section) -> Mapping[str, Any]:
-    """Return the replacements of a category's values."""
     allowed: Any = entry.values.get("allowed_values")
     allowed = allowed if isinstance(allowed, list) else []
     mapping = entry.take("values_mapping", dict, {})
@@ -427,7 +426,6 @@ def _each(entry: Section, key: str, container: type[Any], noun: str) -> Check:
 
 
 def _any_value(value: Any) -> Any:
-    """Accept any value, for a parameter without a type."""
     return value
 
 

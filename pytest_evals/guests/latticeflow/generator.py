@@ -96,7 +96,6 @@ def _definition(
     source: GeneratedSource,
     problems: list[Problem],
 ) -> Section | None:
-    """Return the definition with its parameters filled in."""
     outer = Section(file, problems)
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
@@ -260,7 +259,6 @@ def _template(entry: Section) -> Synthesizer | None:
 def _fill_templates(
     templates: Sequence[SampleTemplate], fields: Mapping[str, Sequence[Any]], row: Row
 ) -> Iterator[Row]:
-    """Yield the cross product of all templates and all field values."""
     for template in templates:
         text = template.render({"source": row})
         for values in product(*fields.values()):

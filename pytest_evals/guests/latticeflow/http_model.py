@@ -109,7 +109,6 @@ class _Sender:
         return {"output": output, "usage": usage}
 
     async def _slot(self) -> None:
-        """Wait for the rate limit."""
         if not self._connection.per_minute:
             return
         now = asyncio.get_running_loop().time()

@@ -166,7 +166,6 @@ class _EvaluationTasks:
         self._open: list[str] = []
 
     def all(self) -> list[AssembledTask]:
-        """Return all tasks, in the order of the file."""
         ones = [self._one(key) for key in self._specifications]
         errors = [one for one in ones if isinstance(one, TaskFileError)]
         if errors:

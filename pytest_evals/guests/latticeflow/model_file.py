@@ -207,7 +207,6 @@ class _ModelReader:
         self.limits = _limits(top)
 
     def unsupported(self, config: Section) -> None:
-        """Refuse a connection of LatticeFlow's server."""
         for key in config.values:
             config.raw(key)
         kind = config.values["connection_type"]
@@ -216,11 +215,9 @@ class _ModelReader:
         config.problem("connection_type", what, fix)
 
     def placeholder(self, config: Section) -> ModelFile:
-        """Return a model with empty answers."""
         return self._function(BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
 
     def inference(self, config: Section) -> ModelFile | None:
-        """Return a model that is a Python function."""
         adapter = self._adapter(config)
         need(config, "environment", "{}")
         environment = config.take("environment", dict, {})
@@ -244,7 +241,6 @@ class _ModelReader:
         return self._function(adapter, run, takes_sample=takes_sample)
 
     def connection(self, config: Section) -> ModelFile | None:
-        """Return a model at a URL."""
         adapter = self._adapter(config)
         url = required_text(config, "url", "http://localhost:8000/complete")
         if url and not re.match(r"https?://[^/\s]", url):
@@ -283,7 +279,6 @@ class _ModelReader:
         return ModelFile(key=self._key, source=source)
 
     def provider(self, config: Section) -> ModelFile | None:
-        """Return a model of a provider with an OpenAI-compatible API."""
         known = (*sorted(_PROVIDERS), "latticeflow")
         provider = config.one_of("provider_id", "provider", known, "")
         model = required_text(config, "model_key", "gpt-4.1-nano")
@@ -313,7 +308,6 @@ class _ModelReader:
         return ModelFile(key=self._key, source=source, takes_sample=takes_sample)
 
     def _adapter(self, config: Section) -> Adapter | None:
-        """Return the adapter that a connection names."""
         inner = config.section("adapter")
         if inner is None:
             return BUILT_IN[_IDENTITY]
@@ -374,7 +368,6 @@ def _headers(config: Section) -> dict[str, str]:
 
 
 def _tls(config: Section) -> tuple[bool, str]:
-    """Return whether the certificate is verified, and the trusted certificates."""
     outer = config.section("tls_context")
     if outer is None:
         return True, ""

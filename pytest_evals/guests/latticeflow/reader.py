@@ -166,7 +166,6 @@ class _Reader(YamlParser):
         self._texts |= {(*steps, *path): at for path, at in other.texts.items()}
 
     def _read_reference(self, target: Any, place: Place) -> YamlFile | None:
-        """Return the file that is referred to; report a problem if it is missing."""
         what = ""
         if not isinstance(target, str) or not target or "#" in target:
             what = f"{REF} must be the path of a file, not {target!r}"
@@ -196,7 +195,6 @@ class _Reader(YamlParser):
         return file
 
     def _check_exists(self, path: Path, target: str, what: str, place: Place) -> bool:
-        """Return whether a file exists; report a problem if not."""
         if os.path.isfile(path):
             return True
         text = f"{what}: file not found: {target!r}{similar_file(path)}"

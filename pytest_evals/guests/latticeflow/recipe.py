@@ -53,8 +53,6 @@ RESULT_COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
 
 
 class _SampleResult(NamedTuple):
-    """The result of solving and scoring a sample."""
-
     rows: tuple[Row, ...]  # one, or those of a postprocessor
     scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
 
@@ -188,7 +186,6 @@ class SampleRecipe:
     def _request_dialogue(
         self, index: int, record: Record | None = None
     ) -> Dialogue[_SampleResult]:
-        """Run the solver and the scorers that call models."""
         scorers = [one for one in self.scorers if one.models]
         return self._dialogue(index, scorers, record)
 
@@ -264,7 +261,6 @@ class SampleRecipe:
         return [row for one in outputs for row in postprocess(sample, one)]
 
     def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
-        """Return the aggregate of all trials' scores."""
         assert self.trials is not None
         for one in found:
             if isinstance(one, DocumentError):
@@ -336,7 +332,6 @@ class SampleRecipe:
 
 
 def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
-    """Run the dialogue of a scorer; its error is its result."""
     try:
         return (yield from dialogue)
     except DocumentError as error:
@@ -358,7 +353,6 @@ def _is_same(one: Record, other: Record) -> bool:
 
 
 def _answer(work: _SampleResult) -> str:
-    """Return the model's last answer, for reports."""
     output = work.rows[-1].output if work.rows else None
     try:
         return output.answer if output is not None else ""
@@ -367,7 +361,6 @@ def _answer(work: _SampleResult) -> str:
 
 
 def _explanation(scores: Sequence[SampleScore]) -> str:
-    """Return the scorer's metadata as JSON."""
     kept = [unwrap(one.metadata) for one in scores]
     if not any(kept):
         return ""

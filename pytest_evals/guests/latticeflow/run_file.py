@@ -80,8 +80,6 @@ class RunFile:
 
 
 class _Sizes(NamedTuple):
-    """Numbers of samples and trials of an evaluation or a run."""
-
     n_samples: int = 0
     how: str = ""
     n_trials: int = 0
@@ -98,15 +96,12 @@ def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
 
 
 class _RunReader:
-    """Reads one file into a :class:`RunFile`."""
-
     def __init__(self, entity: Entity, given: Mapping[str, Any]) -> None:
         self._entity, self._given = entity, given
         self.problems: list[Problem] = []
         self._declared: tuple[str, ...] = ()
 
     def evaluation_file(self) -> RunFile:
-        """Read an evaluation without a run file."""
         evaluation = self._evaluation(self._entity.file, {}, _Sizes())
         return RunFile(evaluation=evaluation, secrets={}, parameters=self._declared)
 
@@ -174,14 +169,12 @@ class _RunReader:
 
 
 def _fallback(parameter: Parameter) -> str | None:
-    """Return the key of a model that is not set: the tested model or the judge."""
     if parameter.type != "model":
         return None
     return JUDGE_KEY if parameter.usage == "judge_model" else ""
 
 
 def _values(section: Section, key: str) -> dict[str, ParameterValue]:
-    """Return values of parameters, with their places."""
     return {
         str(name): ParameterValue(value, section.file.place(*section.steps, key, name))
         for name, value in section.take(key, dict, {}).items()
@@ -270,7 +263,6 @@ def _specification(entry: Section, sizes: _Sizes, auto: str) -> Specification:
 
 
 def _runs(entry: Section) -> int:
-    """Return the number of runs of the whole task."""
     kinds = ("standard", "repeatability")
     kind = entry.one_of("type", "type of specification", kinds, kinds[0])
     section = entry.section("repeatability")
@@ -367,7 +359,6 @@ def gates_of(
 def _covered(
     rule: PolicyRule, subjects: Sequence[PolicySubject]
 ) -> list[tuple[str, str]]:
-    """Return the tasks and metric names of a rule's gates."""
     metric = rule.metric
     in_scope = [one for one in subjects if rule.covers(one)]
     named = [one for one in in_scope if one.name and one.own == metric]

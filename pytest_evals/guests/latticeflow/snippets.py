@@ -19,20 +19,18 @@ import inspect
 import itertools
 import opcode
 import os
-import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import lru_cache
 from numbers import Integral, Number
-from types import FrameType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NoReturn, TypeVar, cast
 
-from pytest_evals.core.threads import raise_in
+from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.data.calls import FieldError, error_text
 from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -44,8 +42,6 @@ from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 _GUARDED = ContextVar("_GUARDED", default=0)
 """Process id while code is guarded, else 0; a child process may exit."""
 _exit = os._exit
-_AGAIN_S = 0.2
-"""Seconds until code is interrupted again that has caught the exception."""
 
 
 @contextmanager
@@ -82,7 +78,6 @@ def _is_raised(error: BaseException, place: Place) -> bool:
 
 @lru_cache(maxsize=64)
 def _code_in(place: Place) -> Callable[[], object]:
-    """Return a function whose code belongs to a file."""
     code = compile("lambda: None", str(place.path), "eval")
     return cast("Callable[[], object]", eval(code, {}))
 
@@ -104,74 +99,6 @@ def _guarded_exit(status: int) -> NoReturn:
     if _GUARDED.get() == os.getpid():
         raise SystemExit(status)
     _exit(status)
-
-
-# In the main thread a system timer interrupts the code, even during a sleep. In other
-# threads, and on systems without such a timer, a watcher thread raises the exception as
-# soon as the code executes Python bytecode again.
-class OvertimeError(BaseException):
-    """The time limit was exceeded; not an ``Exception``, which the code might catch."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`OvertimeError` inside the block after that time; 0 for no limit."""
-    if seconds <= 0:
-        yield
-        return
-    in_main = threading.current_thread() is threading.main_thread()
-    limit = _by_timer if in_main and hasattr(signal, "setitimer") else _by_watch
-    with limit(seconds):
-        yield
-
-
-@contextmanager
-def _by_timer(seconds: float) -> Iterator[None]:
-    """Use the system timer. A timer that is already set, for example by pytest-timeout,
-    is restored after the block; if it expires earlier, it is the only one."""
-    left, _ = signal.getitimer(signal.ITIMER_REAL)
-    if 0 < left <= seconds:
-        yield
-        return
-    start = time.monotonic()
-    before = signal.signal(signal.SIGALRM, _interrupt)
-    _, interval = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if left:
-            rest = max(left - (time.monotonic() - start), 1e-3)
-            signal.setitimer(signal.ITIMER_REAL, rest, interval)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise OvertimeError
-
-
-@contextmanager
-def _by_watch(seconds: float) -> Iterator[None]:
-    thread = threading.get_ident()
-    over = threading.Event()
-    lock = threading.Lock()
-
-    def watch() -> None:
-        wait = seconds
-        while not over.wait(wait):
-            with lock:
-                if not over.is_set():
-                    raise_in(thread, OvertimeError)
-            wait = _AGAIN_S
-
-    watcher = threading.Thread(target=watch, name="evals-time-limit", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        with lock:
-            over.set()
-            raise_in(thread, None)  # cancel an exception that is still pending
 
 
 # asyncio allows one running loop per thread. While user code runs, its thread's loop is
@@ -269,7 +196,6 @@ def _missing_attribute(module: str, name: str) -> Any:
 
 
 def _missing_import(name: str) -> Any:
-    """Raise for an unknown module or name."""
     module, _, last = name.rpartition(".")
     if module in _PATHS:
         hint = did_you_mean(last, list(_NAMES))
@@ -471,7 +397,6 @@ def _to_json(value: Any, other: Callable[[Any], Any] | None) -> Any:
 
 
 def _scalar(value: Any) -> str | float:
-    """Return a subclass of string or number, or a large integer, as JSON value."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, complex):

@@ -74,7 +74,6 @@ class EntitySuite:
         return read_model(filled, raw if isinstance(raw, Mapping) else {}, adapter)
 
     def _with_secrets(self, entity: Entity) -> Entity:
-        """Return an entity with its secrets filled in."""
         problems: list[Problem] = []
         values = Values({}, self.secret_of(entity))
         filled = substitute(self.with_code_rules(entity.file), (), values, problems)

@@ -98,7 +98,6 @@ def marker(tag: str) -> str:
 
 
 def _deprecated_type(top: Section, warnings: list[str]) -> str:
-    """Return the deprecated type at the root of a task, or an empty string."""
     if top.raw("evaluated_entity_type") is None:
         return ""
     found = top.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")

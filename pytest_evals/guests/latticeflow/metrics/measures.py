@@ -369,7 +369,6 @@ def _direction(field: str) -> bool | None:
 def _numbers(
     values: Sequence[Any], invalid: InvalidMessage = _invalid_count
 ) -> list[float]:
-    """Return all rows as numbers."""
     numbers = flatten(values)
     for value in numbers:
         if number_of(value) is None:
@@ -398,7 +397,6 @@ def _estimate(totals: Totals) -> Estimate:
 
 
 def _rows(value: Any) -> tuple[Any, ...]:
-    """Return the values of a sample's rows."""
     return value if isinstance(value, tuple) else (value,)
 
 

@@ -171,7 +171,6 @@ def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
 
 
 def _pair(score: SampleScore, gold: str, predicted: str) -> Pair | None:
-    """Return both labels as text; ``None`` if one is missing."""
     expected, answer = score.get(gold), score.get(predicted)
     return None if expected is None or answer is None else (str(expected), str(answer))
 
@@ -307,7 +306,6 @@ def _python(entry: Section, key: str) -> list[ScorerValue]:
 
 
 def _estimates(given: Any, function: SnippetFunction) -> dict[str, Estimate]:
-    """Return the metric values that a snippet returned, by name."""
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
     if not isinstance(given, Mapping):

@@ -225,7 +225,6 @@ def item_of(recorded: Any) -> list[Part]:
 
 
 def _message_items(message: Mapping[str, Any]) -> list[Part]:
-    """Return the items of an OpenAI chat message."""
     role = message.get("role")
     if role == "tool":
         call = message.get("tool_call_id") or ""
@@ -315,7 +314,6 @@ def messages_of(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _content(item: Mapping[str, Any]) -> Any:
-    """Return a string if the message has only text, else its parts."""
     parts = item["content"]
     if isinstance(parts, str):
         return parts
@@ -343,7 +341,6 @@ class _Accessors(Structured):
 
     @property
     def function_call_pairs(self) -> list[tuple[Part, Part | None]]:
-        """Each call with its output, or with ``None``."""
         given = {output.get("call_id"): output for output in self.function_outputs}
         return [(call, given.get(call.get("call_id"))) for call in self.function_calls]
 
@@ -410,7 +407,6 @@ class Trace(_Accessors):
 
     @property
     def _preamble_length(self) -> int:
-        """Number of items in the preamble."""
         roles = [
             x.get("role") if x.get("type") == "message" else "" for x in self.items
         ]

@@ -76,7 +76,6 @@ def _comparison(
     score: str,
     metric: ScorerValue,
 ) -> SampleScorer | None:
-    """Return a scorer that compares the answer with a reference."""
     reference = template(section, "ground_truth", "{{ sample.target }}")
     value = template(section, "value", "{{ sample.answer }}", required=False)
     needs_answer(section, task.has_solver or section.values.get("value") is not None)
@@ -307,7 +306,6 @@ def cover(
 
 
 def _to_dicts(calls: Iterable[Call]) -> list[dict[str, Any]]:
-    """Return calls as JSON values."""
     return [
         {key: one for key, one in call._asdict().items() if one is not None}
         for call in calls

@@ -55,7 +55,6 @@ class _Form:
 
     @property
     def response_format(self) -> dict[str, Any]:
-        """``response_format`` of OpenAI's API."""
         properties = {
             "reasoning": {"type": "string"},
             self.key: self.value,
@@ -76,7 +75,6 @@ class _Form:
 def _read_judge(
     section: Section, task: ScorerContext, system: str, form: _Form, read: Read
 ) -> SampleScorer | None:
-    """Return a scorer that asks a judge and reads the score in its reply."""
     client = model_client(section, "model_key", task.models)
     system = section.text("system_prompt", system)
     system_prompt = text_template(section, "system_prompt", system)

@@ -105,12 +105,10 @@ def _noise_flags(entailed: Entailment) -> dict[str, list[bool]]:
 
 
 def _relevant(entailed: Entailment) -> list[bool]:
-    """Return whether each passage entails any claim of the target."""
     return [any(row) for row in entailed.target_by_chunk]
 
 
 def _by_any(rows: Sequence[Sequence[bool]], n: int) -> list[bool]:
-    """Return whether any passage entails each of n claims."""
     return [any(row[claim] for row in rows) for claim in range(n)]
 
 
@@ -155,8 +153,6 @@ _ASKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checker:
-    """Scores samples with a judge."""
-
     client: ModelClient
     columns: Mapping[str, str]  # key of the section → column name
     scores: tuple[str, ...]
@@ -167,7 +163,6 @@ class _Checker:
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
     ) -> Dialogue[SampleScore]:
-        """Extract the claims, then check their entailment."""
         if output is None:
             raise DocumentError("rag_checker needs the output of a solver")
         answer, chunks = output.answer, output.references
@@ -182,7 +177,6 @@ class _Checker:
         return SampleScore(values, metadata)
 
     def target(self, sample: Sample) -> str:
-        """Return the reference answer."""
         return self._text(sample, "target_column")
 
     def _column(self, sample: Sample, key: str) -> Any:
@@ -223,7 +217,6 @@ class _Checker:
         claims: tuple[list[str], list[str]],
         texts: Mapping[str, Sequence[str]],
     ) -> Dialogue[Entailment]:
-        """Check which texts entail the claims of target and answer."""
         sides = {
             "target_by_answer": (claims[0], texts["answer"]),
             "answer_by_target": (claims[1], texts["target"]),
@@ -256,7 +249,6 @@ class _Checker:
     def _replies(
         self, asks: Sequence[Ask], reads: Sequence[Callable[[str], list[Any]]]
     ) -> Dialogue[list[list[Any]]]:
-        """Return the judge's replies, read."""
         pairs = list(zip(asks, reads, strict=False))
         asked = [self.client.readable(ask, read) for ask, read in pairs]
         responses = (yield asked) if asked else ()
@@ -339,7 +331,6 @@ def _as_strings(claims: Any) -> list[str]:
 
 
 def _required(labels: Any) -> list[bool] | None:
-    """Return whether each claim is required; ``None`` without labels."""
     if labels is None:
         return None
     if not isinstance(labels, Sequence) or isinstance(labels, str):
@@ -348,7 +339,6 @@ def _required(labels: Any) -> list[bool] | None:
 
 
 def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
-    """Return the flags of required claims."""
     if required is None or not flags:
         return list(flags)
     if len(required) != len(flags):

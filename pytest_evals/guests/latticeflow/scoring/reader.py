@@ -107,7 +107,6 @@ class _ScorerReader(NamedTuple):
     warnings: list[str]
 
     def read(self, section: Section, reader: Reader, key: str) -> SampleScorer | None:
-        """Return a scorer with its metrics."""
         called: set[str] = set()
 
         def record_model(model: str) -> ModelClient:

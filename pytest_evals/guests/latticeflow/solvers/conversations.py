@@ -303,7 +303,6 @@ def _read_ending(entry: Section) -> Ending | None:
 
 
 def _chat_message(entry: Section, _models: Models) -> Step | None:
-    """Read a message from a template."""
     role = read_role(entry)
     content = template(entry, "content", "{{ sample.question }}")
     if content is None:
@@ -319,7 +318,6 @@ def _chat_message(entry: Section, _models: Models) -> Step | None:
 
 
 def _generate(_entry: Section, models: Models) -> Step:
-    """Read an answer of the tested model to the conversation."""
     client = models("")
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -365,7 +363,6 @@ def _read_extra(entry: Section) -> tuple[str, SampleTemplate] | None:
 
 
 def _load_trace(entry: Section, _models: Models) -> Step:
-    """Read a recorded start of the conversation."""
     recorded = _trace_column(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -377,7 +374,6 @@ def _load_trace(entry: Section, _models: Models) -> Step:
 
 
 def _trace_column(section: Section) -> Callable[[Sample], Trace]:
-    """Return a function that reads the recorded trace of a sample."""
     name = required_text(section, "trace_column", "trace")
     place = section.place("trace_column")
 

@@ -195,7 +195,6 @@ def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
 
 
 def _chat(messages: Any) -> tuple[Message, ...]:
-    """Return a chat of texts."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise DocumentError(f"messages must be a list, not {messages!r:.80}")
     return tuple(map(_message, messages))

@@ -167,12 +167,10 @@ class _Loop(asyncio.SelectorEventLoop):
         super().__init__(selector)
 
     def time(self) -> float:
-        """Return the seconds that it has waited."""
         return self._clock.waited_s
 
 
 def _close_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel the remaining tasks and close the loop, silently."""
     remaining = asyncio.all_tasks(loop)
     for task in remaining:
         task.cancel()
@@ -205,8 +203,6 @@ Postprocess = Callable[[Sample, SolverOutput], tuple[Row, ...]]
 
 
 class _Model:
-    """The ``model`` argument of ``run_solver``."""
-
     def __init__(
         self, client: ModelClient, sample: Sample, trial: int, ask: SendRequest
     ) -> None:
@@ -271,7 +267,6 @@ def read_python(section: Section, models: Models) -> Solver | None:
 
 
 def _as_output(result: Any) -> SolverOutput | None:
-    """Return an output or a trace that a snippet built as output, else ``None``."""
     if isinstance(result, SolverTrace):
         return SolverOutput(result.trace, result.raw_outputs, result.direct_ios)
     return result if isinstance(result, SolverOutput) else None
