@@ -255,13 +255,13 @@ class _TaskBuilder:
         )
         section = definition.section("solver")
         solver = read_solver(section, models.client) if section is not None else None
-        scorers, warnings = read_scorers(
+        scorers = read_scorers(
             definition.entries("scorers"),
             models.client,
+            self._warnings,
             has_solver=section is not None,
             parses_choices=self._parses_choices,
         )
-        self._warnings += warnings
         self._check_aggregators(trials, scorers)
         actions = read_actions(definition)
         definition.close("the definition of a task")

@@ -118,24 +118,18 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _adapter(
-    key: str,
-    to_body: Callable[[Any, Mapping[str, Any], ModelInfo], str],
-    to_output: Callable[[str, int, ModelInfo], Any],
-) -> tuple[str, Adapter]:
-    return f"latticeflow${key}", Adapter(key, to_body, to_output)
-
-
-BUILT_IN: Mapping[str, Adapter] = dict(
-    (
-        _adapter("identity", _identity_body, _identity_output),
-        _adapter("identity_chat_completion", _identity_body, _identity_output),
-        _adapter("identity_embeddings", _identity_body, _identity_output),
-        _adapter("identity_custom", _identity_body, _identity_output),
-        _adapter("openai_chat_completion", _chat_body, _chat_output),
-        _adapter("openai_responses", _responses_body, _responses_output),
-    )
-)
+_IDENTITY = (_identity_body, _identity_output)
+_CONVERSIONS = {
+    "identity": _IDENTITY,
+    "identity_chat_completion": _IDENTITY,
+    "identity_embeddings": _IDENTITY,
+    "identity_custom": _IDENTITY,
+    "openai_chat_completion": (_chat_body, _chat_output),
+    "openai_responses": (_responses_body, _responses_output),
+}
+BUILT_IN: Mapping[str, Adapter] = {
+    f"latticeflow${key}": Adapter(key, *both) for key, both in _CONVERSIONS.items()
+}
 """Key → adapter."""
 
 

@@ -53,30 +53,19 @@ _READERS: dict[str, Reader] = {
 }
 
 
-class ReadScorers(NamedTuple):
-    """The scorers of a task, and warnings about them."""
-
-    scorers: tuple[SampleScorer, ...]
-    warnings: tuple[str, ...]
-
-
 def read_scorers(
     sections: Sequence[Section],
     models: Models,
+    warnings: list[str],
     *,
     has_solver: bool,
     parses_choices: bool = False,
-) -> ReadScorers:
+) -> tuple[SampleScorer, ...]:
     """Return the scorers of a task; errors are added to the problems of their sections.
-
-    Args:
-        has_solver: Whether there is an output to score.
-        parses_choices: Whether the choice is extracted from answers to multiple-choice
-            questions; otherwise their first character is the choice.
-    """
+    ``parses_choices``: whether the choice is extracted from answers to multiple-choice
+    questions; otherwise their first character is the choice."""
     readers = {**_READERS, MCQA: read_parsed_mcqa} if parses_choices else _READERS
     scorers: dict[str, SampleScorer] = {}
-    warnings: list[str] = []
     for section in sections:
         kind = section.one_of("type", "scorer", tuple(readers), "")
         if not kind:
@@ -87,7 +76,7 @@ def read_scorers(
         section.close(f"a scorer of type {kind}")
         if scorer is not None:
             scorers[key] = scorer
-    return ReadScorers(tuple(scorers.values()), tuple(warnings))
+    return tuple(scorers.values())
 
 
 def _key(section: Section, kind: str, taken: Mapping[str, SampleScorer]) -> str:

@@ -34,13 +34,15 @@ def read(section, tmp_path):
 
     def read_text(text, has_solver=True):
         top, problems = section(f"scorers:\n{text}")
-        found = read_scorers(
+        warnings: list[str] = []
+        scorers = read_scorers(
             top.entries("scorers"),
             lambda key: ModelClient(name=key),
+            warnings,
             has_solver=has_solver,
         )
         messages = [str(problem).replace(str(tmp_path), ".") for problem in problems]
-        return found.scorers, found.warnings, messages
+        return scorers, tuple(warnings), messages
 
     return read_text
 
