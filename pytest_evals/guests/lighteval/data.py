@@ -109,7 +109,6 @@ class Data:
             return BuiltDocument(split, index, row, error)
 
     def _checked(self, doc: Any) -> Doc:
-        """Validate a document; convert one of an installed lighteval's class."""
         if not isinstance(doc, Doc):
             names = [name for name in Doc.__dataclass_fields__ if hasattr(doc, name)]
             if not {"query", "choices", "gold_index"} <= set(names):

@@ -235,7 +235,6 @@ class _LoadedDataset:
             self._sampler = self._sampler_of(splits, n_shots, options, random)
 
     def shots_of(self, index: int) -> list[Doc]:
-        """Few-shot examples of the document at a position."""
         if self._sampler is None:
             return []
         return [self._pool.docs[at] for at in self._sampler.shots(index)]
@@ -317,7 +316,6 @@ def _limits(config: Any, doc: Doc) -> dict[str, Any]:
 
 
 def _target(doc: Doc) -> Any:
-    """The reference answer that reports show."""
     if not doc.choices:
         return None
     golds = doc.get_golds()

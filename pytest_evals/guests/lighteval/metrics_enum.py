@@ -26,7 +26,6 @@ class _MetricsType(type):
     _made: dict[str, Metric]
 
     def __getattr__(cls, name: str) -> Metric:
-        """The metric of that name."""
         if name.startswith("__"):
             raise AttributeError(name)
         try:
@@ -35,26 +34,21 @@ class _MetricsType(type):
             raise AttributeError(str(error)) from None
 
     def __getitem__(cls, name: str) -> Metric:
-        """The metric of that name."""
         if name not in cls._made:
             cls.add(name, cls._makers[name]())
         return cls._made[name]
 
     @property
     def __members__(cls) -> Mapping[str, Metric]:
-        """All metrics by name."""
         return {name: cls[name] for name in cls._makers}
 
     def __iter__(cls) -> Iterator[Metric]:
-        """All metrics, sorted by name."""
         return iter(cls.__members__.values())
 
     def __len__(cls) -> int:
-        """The number of metrics."""
         return len(cls.__members__)
 
     def __contains__(cls, metric: object) -> bool:
-        """Whether it is one of the metrics."""
         return any(metric is one for one in cls._made.values())
 
     __instancecheck__ = __contains__

@@ -54,7 +54,6 @@ def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
 
 
 def _of_images(doc: Doc, system: str | None) -> tuple[Message, ...]:
-    """Messages of a document with images; the images are attached to the last one."""
     front = (system or "") + (doc.instruction or "")
     messages = [Message("system", front)] if front else []
     return (*messages, Message("user", _query(doc)))

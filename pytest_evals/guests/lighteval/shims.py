@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
@@ -14,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.doc import Doc, as_list
+from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.guests.lighteval import dynamic_metrics
 from pytest_evals.guests.lighteval.config import LightevalTaskConfig
 from pytest_evals.guests.lighteval.grammar import TextGenerationInputGrammarType
@@ -141,23 +141,16 @@ def timeout(timeout_seconds: int = 10) -> Callable[[Callable[P, T]], Callable[P,
         @wraps(function)
         def limited(*arguments: P.args, **more: P.kwargs) -> T:
             in_main = threading.current_thread() is threading.main_thread()
-            if not in_main or not hasattr(signal, "SIGALRM"):
-                return function(*arguments, **more)
-            before = signal.signal(signal.SIGALRM, _overtime)
-            signal.alarm(timeout_seconds)
             try:
-                return function(*arguments, **more)
-            finally:
-                signal.alarm(0)
-                signal.signal(signal.SIGALRM, before)
+                with time_limit(timeout_seconds if in_main else 0):
+                    return function(*arguments, **more)
+            except OvertimeError:
+                what = "the time limit of lighteval.utils.timeout is over"
+                raise TimeoutError(what) from None
 
         return limited
 
     return decorate
-
-
-def _overtime(_number: int, _frame: Any) -> None:
-    raise TimeoutError("the time limit of lighteval.utils.timeout is over")
 
 
 def is_package_available(package: Any) -> bool:

@@ -143,7 +143,6 @@ def _balanced(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
 
 
 def _label(doc: Doc) -> str:
-    """Class of a few-shot example, else its first correct answer."""
     if doc.fewshot_sorting_class:
         return str(doc.fewshot_sorting_class)
     golds = doc.get_golds()

@@ -84,7 +84,6 @@ def task_metrics(
 
 
 def _checked(given: Any) -> Metric:
-    """Convert a metric and check the types of its fields."""
     metric = _metric(given)
     check_fields(metric)
     return metric

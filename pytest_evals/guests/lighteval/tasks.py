@@ -107,7 +107,6 @@ def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _family(name: str) -> str:
-    """The part of a name before the colon; empty without a colon."""
     head, colon, _ = name.partition(":")
     return head if colon else ""
 
@@ -135,7 +134,6 @@ _OF_EXACT_MATCH = {
 
 
 def _remedies(metrics: Sequence[str]) -> Mapping[str, str]:
-    """Return the change of the task's configuration for each cause of wrong answers."""
     return _REMEDIES | (_OF_EXACT_MATCH if "em" in metrics else {})
 
 
@@ -155,7 +153,6 @@ class _Reader:
     overridden: tuple[Place, ...]
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each requested variant."""
         variants = self.options.variants([self.config.name, *self.tags])
         for variant in variants:
             yield self._task(variant, is_one_of_several=len(variants) > 1)

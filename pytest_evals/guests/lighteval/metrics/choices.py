@@ -174,7 +174,6 @@ def gold_indices(doc: Doc) -> list[int]:
 
 
 def _of_golds(doc: Doc, values: Sequence[float]) -> list[float]:
-    """Return the values of the correct choices that are in range."""
     n = len(values)
     return [values[gold] for gold in gold_indices(doc) if -n <= gold < n]
 
@@ -197,7 +196,6 @@ class _NormalizedChoices(SampleLevelComputation):
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Return whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
 
@@ -395,7 +393,6 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
 
 
 def _end_of_run(indices: Sequence[int]) -> int:
-    """Return the index after the first run of consecutive indices."""
     end = indices[0] + 1
     for index in indices[1:]:
         if index != end:

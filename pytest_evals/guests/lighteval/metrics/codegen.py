@@ -178,7 +178,6 @@ def _passed(
 
 
 def _printed(file: Path, given: str, seconds: float) -> str | None:
-    """Return the output of a program; ``None`` on failure or timeout."""
     process = subprocess.Popen(
         [sys.executable, "-I", str(file)],
         stdin=subprocess.PIPE,

@@ -61,7 +61,6 @@ def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
 
 
 def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return true and predicted labels; lists with one label are unpacked."""
     golds, preds = [], []
     for position, item in enumerate(items):
         if not isinstance(item, list | tuple) or len(item) != 2:
@@ -165,7 +164,6 @@ MOST_LABELS = 5
 def _either(
     counts: Mapping[tuple[Any, Any], float], label: int
 ) -> Mapping[tuple[Any, Any], float]:
-    """Return one-versus-rest counts of a label."""
     found: Counter[tuple[bool, bool]] = Counter()
     for (gold, pred), n in counts.items():
         found[gold == label, pred == label] += n  # type: ignore[assignment]

@@ -5,10 +5,8 @@ patterns of :mod:`.extraction`, parsing of what they find, and comparison.
 from __future__ import annotations
 
 import re
-import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -17,6 +15,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.guests.lighteval.metrics.extraction import (
     ENVIRONMENT,
@@ -206,43 +205,16 @@ def sympy_expr_eq(gold: Any, pred: Any, precision: int, strict: bool = True) -> 
     return compare_gold_target([gold], [pred], precision, strict)
 
 
-class _TimedOut(BaseException):
-    """Not an ``Exception``, because sympy handles these."""
-
-
 def _attempt(
     timeout_s: int, function: Callable[..., Any], *args: Any, **more: Any
 ) -> Any:
-    """Return the result of a function; ``None`` if it fails or takes too long."""
+    """Return the result of a function; ``None`` if it fails or takes too long. There is
+    no time limit outside of the main thread."""
     try:
-        with _limit(timeout_s):
+        with time_limit(timeout_s if _in_main_thread() else 0):
             return function(*args, **more)
-    except (Exception, _TimedOut):  # noqa: BLE001 - sympy raises any
+    except (Exception, OvertimeError):  # noqa: BLE001 - sympy raises any
         return None
-
-
-@contextmanager
-def _limit(timeout_s: int) -> Iterator[None]:
-    """Raise ``_TimedOut`` after a time; without effect outside of the main thread,
-    where signals do not work."""
-    if not _in_main_thread() or not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def interrupt(*_: Any) -> None:
-        raise _TimedOut
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.alarm(timeout_s)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 Target = ExprExtractionConfig | LatexExtractionConfig | IndicesExtractionConfig
@@ -438,7 +410,6 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     def _extracted(
         self, doc: Doc, texts: Sequence[str], targets: Sequence[Target]
     ) -> list[list[Any]]:
-        """Extract the values of each text."""
         how = get_extraction_regexes(doc, targets, self.language)
         modes = self.fallback_mode, self.extraction_mode
         return [
@@ -457,3 +428,7 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         return compare_gold_target(
             gold, answer, self.precision, timeout_seconds=self.timeout_seconds
         )
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -107,19 +107,16 @@ class _PairwiseMetric(NormalizedMetric):
     strip_strings: bool = False
 
     def __post_init__(self) -> None:
-        """Validate names."""
         self.check_names()
         reduction(self.aggregation_function)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Score all pairs, and reduce them."""
         golds, preds = references(doc), model_response.final_text
         values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
         how = reduction(self.aggregation_function)
         return reduce_values(how, values, "answers")
 
     def compute_one_item(self, gold: str, pred: str) -> float:
-        """Score one pair."""
         raise NotImplementedError
 
 

@@ -43,7 +43,6 @@ _HF: Libraries = (
 
 
 def _reader(kind: str, name: str) -> Any:
-    """Return a model; it is loaded once."""
     model = _loaded(kind, name)
     if isinstance(model, EvalsError):
         raise model

@@ -332,7 +332,6 @@ def boxed(text: str) -> str | None:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Return the position of the matching closing brace."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)

@@ -288,18 +288,14 @@ def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class _MetricAtN(SamplingMetric):
-    """A metric of ``n`` answers."""
-
     required: ClassVar[tuple[str, ...]] = ("n",)
     n: int | None = None
 
     def __post_init__(self) -> None:
-        """Validate ``n``."""
         SamplingMetric.__post_init__(self)
         check_count("n", self.n)
 
     def num_samples(self) -> int | None:
-        """Return the number of answers needed."""
         return self.n
 
 

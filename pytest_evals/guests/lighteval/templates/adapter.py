@@ -53,7 +53,6 @@ def prompt_function(
 
 
 def _adapt(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
-    """The template's values; ``None`` to skip the row."""
     if not isinstance(adapter, Mapping):
         return adapter(row)
     for name, column in adapter.items():

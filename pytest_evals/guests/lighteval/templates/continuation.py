@@ -212,7 +212,6 @@ def _continuation_doc(
 def _hellaswag_context(
     words: TemplateLanguage, given: Mapping[str, Any], artifacts: Sequence[str]
 ) -> str:
-    """The activity label and both parts of the context."""
     text = words.as_sentence(_clean(given["ctx_a"], artifacts))
     rest = words.as_sentence(_clean(given.get("ctx_b") or "", artifacts))
     if rest:

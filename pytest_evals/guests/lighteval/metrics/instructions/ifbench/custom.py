@@ -118,7 +118,6 @@ def _special_cells(text: str) -> bool:
 
 
 def _quoted_cells(text: str) -> bool:
-    """Check for four tab-separated rows with quoted cells."""
     if not _GRADES.fullmatch(text.split("\n")[0].strip()):
         return False
     rows = _rows(text.replace('"', '"""'), "\t")
@@ -138,7 +137,6 @@ def _rows(text: str, delimiter: str = ",") -> list[list[str]]:
 
 
 def _dates(text: str) -> bool:
-    """Check for dates within Napoleon's lifetime."""
     for cell in text.strip().split(","):
         found = _DATE.fullmatch(cell.strip())
         if found is None:

@@ -26,7 +26,6 @@ _LETTERS = string.ascii_lowercase
 
 
 def _bare(text: str) -> list[str]:
-    """Return the words in lower case, without punctuation."""
     return without_punctuation(text.lower()).split()
 
 
