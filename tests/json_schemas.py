@@ -296,7 +296,7 @@ def eval_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "An eval of pytest-model-evals",
         "type": "object",
-        "required": ["prompt"],
+        "anyOf": [{"required": [one]} for one in ("prompt", "score", "gates")],
         "oneOf": [{"required": ["rows"]}, {"required": ["dataset"]}],
         "properties": {key: described(one, text) for key, one, text in _eval_keys()},
         "additionalProperties": False,

@@ -8,12 +8,28 @@ from typing import Any, get_args
 
 from pytest_evals.core.choices import checked_choices, golds_of
 from pytest_evals.core.request import Message, Prompt, Role
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, unknown_name
 
 _ROLES = get_args(Role)
 CasePrompt = str | Sequence[Message | Mapping[str, str]]
 """What users write: text, or the messages of a chat, such as ``{"role": "user",
 "content": "…"}``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A message of the user in a conversation.
+
+    Args:
+        user: Its text.
+        checks: Scorers of the answer to it.
+        target: What the answer is compared with by these; that of the case if
+            ``None``.
+    """
+
+    user: str
+    checks: Sequence[Any] = ()
+    target: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +46,28 @@ class Case:
         choices: Possible answers, kept as a tuple of texts; ``target`` is then the
             text, the letter or the index of the correct one, or a list of these.
             ``None`` for an open answer.
+        turns: The user's messages of a conversation, kept as a tuple of :class:`Turn`:
+            texts, or mappings with ``user``, ``checks`` and ``target``. The prompt is
+            then empty, or the messages before the first turn.
 
     Raises:
-        DocumentError: The prompt is neither text nor messages, or is empty; or choices
-            or their target are invalid.
+        DocumentError: The prompt is neither text nor messages, or is empty; or turns,
+            choices or their target are invalid.
     """
 
-    prompt: Prompt
+    prompt: Prompt = ()
     target: Any = None
     id: str = ""
     row: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[str] | None = None
+    turns: Sequence[Turn] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt, str):
             object.__setattr__(self, "prompt", _messages(self.prompt))
+        if self.turns:
+            object.__setattr__(self, "turns", _turns(self.turns))
+            object.__setattr__(self, "prompt", self._first_messages())
         if not self.prompt:
             raise DocumentError("the prompt of a case is empty")
         if type(self.id) is not str:
@@ -57,6 +80,19 @@ class Case:
         """Return a value of the row."""
         return self.row[name]
 
+    def _first_messages(self) -> tuple[Message, ...]:
+        if self.choices is not None:
+            raise DocumentError("a case has both turns and choices")
+        if isinstance(self.prompt, str) and self.prompt:
+            raise DocumentError(
+                "a case has both turns and a prompt\n"
+                "  fix: make the prompt the first turn, or give messages"
+            )
+        before, first = _messages(self.prompt or ()), self.turns[0].user
+        if before and before[-1] == ("user", first):  # a copy of a case
+            return before
+        return (*before, Message("user", first))
+
     @property
     def golds(self) -> list[int]:
         """Indices of the correct choices."""
@@ -64,21 +100,62 @@ class Case:
 
 
 def case(
-    prompt: CasePrompt,
+    prompt: CasePrompt = (),
     target: Any = None,
     id: str = "",  # noqa: A002 - pytest's word
     choices: Sequence[str] | None = None,
+    turns: Sequence[Any] = (),
     **row: Any,
 ) -> Case:
     """Return a case; keyword arguments are its row, which scorers can read.
 
-    With ``choices``, ``target`` is the text, the letter or the index of the correct
+    With ``turns``, the user's messages of a conversation, no prompt is needed. With
+    ``choices``, ``target`` is the text, the letter or the index of the correct
     one.
 
     >>> case("2 + 2 =", target="4", topic="sums")["topic"]
     'sums'
     """
-    return Case(prompt=prompt, target=target, id=id, row=row, choices=choices)  # type: ignore[arg-type]
+    return Case(
+        prompt=prompt,  # type: ignore[arg-type]
+        target=target,
+        id=id,
+        row=row,
+        choices=choices,
+        turns=turns,
+    )
+
+
+def _turns(given: Any) -> tuple[Turn, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise DocumentError(
+            f"turns is a {type(given).__name__}\n  fix: give a list of texts"
+        )
+    return tuple([_turn(number, one) for number, one in enumerate(given, 1)])
+
+
+def _turn(number: int, given: Any) -> Turn:
+    if isinstance(given, Turn):
+        return given
+    if isinstance(given, str):
+        given = {"user": given}
+    keys = Turn.__slots__
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in keys:
+                raise DocumentError(
+                    f"turn {number}: {unknown_name('key', str(name), keys)}"
+                )
+        checks = given.get("checks") or ()
+        if not isinstance(checks, list | tuple):
+            checks = (checks,)
+        user = given.get("user")
+        if isinstance(user, str) and user:
+            return Turn(user=user, checks=checks, target=given.get("target"))
+    raise DocumentError(
+        f"turn {number} is no message of the user\n"
+        '  fix: turns: [{user: "My order is A-17", checks: [{contains: A-17}]}]'
+    )
 
 
 def _messages(prompt: Any) -> tuple[Message, ...]:

@@ -127,6 +127,8 @@ _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]
 
 
 _PROMPT = _top(rb"prompt")
+_TURNS = re.compile(rb"""(?:^|[\s{,"'])turns["']?[ \t]*:""")
+_SCORES = _top(rb"score", rb"gates")
 _NATIVE_DATA = _top(rb"rows", rb"dataset")
 FOREIGN_KEYS = (
     *OWN_KEYS, "dataset_path", "include", "output_type", "class", "group", "definition",
@@ -137,9 +139,11 @@ _FOREIGN = _top(*(key.encode() for key in FOREIGN_KEYS))
 
 
 def _is_native(raw: bytes) -> bool:
-    """Whether a file is an eval of our own dialect: ``prompt`` with ``rows`` or
-    ``dataset``, and no key of another dialect."""
-    if b"prompt" not in raw or not _PROMPT.search(raw):
+    """Whether a file is an eval of our own dialect: ``prompt``, or turns with ``score``
+    or ``gates``, with ``rows`` or ``dataset``, and no key of another dialect."""
+    has_prompt = b"prompt" in raw and _PROMPT.search(raw)
+    is_chat = b"turns" in raw and _TURNS.search(raw) and _SCORES.search(raw)
+    if not has_prompt and not is_chat:
         return False
     return bool(_NATIVE_DATA.search(raw)) and not _FOREIGN.search(raw)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.native.cases import EvalCases
+from pytest_evals.dialects.native.conversations import answers_of
 from pytest_evals.errors import (
     DocumentError,
     EvalsError,
@@ -27,25 +28,32 @@ Read = Callable[[Any], AnswerScorer]
 
 
 def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
-    """The share of the checks in a row's column ``checks`` that an answer passes; the
-    case is correct if all do. A row without checks is unscored.
+    """The share of the checks in a row's column ``checks``, and in the turns of a
+    conversation, that an answer passes; the case is correct if all do. A row without
+    checks is unscored.
 
     Args:
         read: From an entry of the column to its scorer.
     """
 
     def score(response: Response, case: Case) -> Score:
-        scorers = checks_of(case.row, read)
-        if not scorers:
+        scores = [
+            (where, one(answer, part))
+            for where, answer, part in _parts(response, case)
+            for one in checks_of(part.row, read)
+        ]
+        if not scores:
             return Score(answer=response.text, unscored="the row has no checks")
-        scores = [one(response, case) for one in scorers]
-        unscored = [one.unscored for one in scores if one.unscored]
+        unscored = [one.unscored for _, one in scores if one.unscored]
         if unscored:
             return Score(answer=response.text, unscored=unscored[0])
-        passed = [one.value if one.correct is None else one.correct for one in scores]
+        passed = [
+            one.value if one.correct is None else one.correct for _, one in scores
+        ]
         faults = [
-            f"{one.metric}: {one.explanation}" if one.explanation else one.metric
-            for one, value in zip(scores, passed, strict=True)
+            where
+            + (f"{one.metric}: {one.explanation}" if one.explanation else one.metric)
+            for (where, one), value in zip(scores, passed, strict=True)
             if not value
         ]
         return Score(
@@ -64,6 +72,23 @@ def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
     )
 
 
+def _parts(response: Response, case: Case) -> Iterator[tuple[str, Response, Case]]:
+    """Yield what is checked: the answer to each turn, then the whole. Each has a name
+    for messages, and a case whose column ``checks`` has its checks."""
+    if case.turns:
+        answers = answers_of(response, case)
+        for number, part in enumerate(_turns(case)):
+            yield f"turn {number + 1}: ", answers[number], part
+    yield "", response, case
+
+
+def _turns(case: Case) -> Iterator[Case]:
+    for turn in case.turns:
+        target = case.target if turn.target is None else turn.target
+        row = {**case.row, COLUMN: turn.checks}
+        yield Case(prompt=turn.user, target=target, id=case.id, row=row)
+
+
 def checks_of(row: Mapping[str, Any], read: Read) -> list[AnswerScorer]:
     """The scorers of a row's checks.
 
@@ -71,7 +96,7 @@ def checks_of(row: Mapping[str, Any], read: Read) -> list[AnswerScorer]:
         EvalsError: The column is not a list of scorers.
     """
     given = row.get(COLUMN)
-    if given is None or given == "":
+    if given is None or given in ("", ()):
         return []
     if isinstance(given, str):
         try:
@@ -106,13 +131,15 @@ def check_rows(scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases) 
     """
     rows = cases.rows()
     readers = [(one.check, at) for one, at in scorers if one.check is not None]
-    if scorers and not readers and any(map(_has_checks, rows)):
+    first = [cases.case(n) for n in range(min(len(rows), _MOST))]
+    turns = [{COLUMN: turn.checks} for case in first for turn in case.turns]
+    if scorers and not readers and any(map(_has_checks, (*rows, *turns))):
         what = "rows have checks, and score does not contain them"
         raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
     for check, at in readers:
-        for n in range(min(len(rows), _MOST)):
+        for n, case in enumerate(first):
             try:
-                check(cases.case(n))
+                check(case)
             except (EvalsError, DocumentError) as error:
                 what = f"row {cases.ids().ids[n]!r}: {error}"
                 raise TaskFileError([Problem(what, at)]) from None
@@ -126,6 +153,7 @@ def _has_checks(row: Mapping[str, Any]) -> bool:
 
 
 def _check(case: Case, read: Read) -> None:
-    for one in checks_of(case.row, read):
-        for template in one.templates:
-            template.render(case)
+    for part in (*_turns(case), case):
+        for one in checks_of(part.row, read):
+            for template in one.templates:
+                template.render(part)

@@ -68,6 +68,8 @@ _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 _ROLES = ("assistant", "system", "user")
 _NULLS = ("", "~", "null")
 """Texts of values that are missing, for values that cannot be text."""
+TURNS = "turns"
+"""Column with the turns of a conversation."""
 _COMPRESSED = (".bz2", ".gz", ".xz")
 
 
@@ -132,7 +134,7 @@ class _Reader:
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:
             return None
-        place = top.place("prompt")
+        place = top.place("prompt" if "prompt" in top else None)
 
         def cases() -> EvalCases:
             table = source()
@@ -155,6 +157,7 @@ class _Reader:
             repeats=repeats,
             refusals=refusals,
             extract=extract,
+            has_turns="prompt" not in top,
             system=system,
             model=model,
             gates=gates,
@@ -198,23 +201,28 @@ class _Reader:
     # --- cases ---
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
-        prompt, top = self._prompt(), self._top
+        top = self._top
+        prompt = self._prompt() if "prompt" in top else _no_prompt
         target = self._target() if "target" in top else None
         choices = self._choices() if "choices" in top else None
 
         def build(index: int, row: Mapping[str, Any]) -> Case:
             text = prompt(row)
             value = target(row) if target is not None else row.get("target")
+            turns = () if "prompt" in top else row[TURNS]
             listed = None if choices is None else choices(row)
             if choices is not None and listed in (None, *_NULLS):
                 listed = []
             try:
-                return Case(prompt=text, target=value, row=row, choices=listed)
+                return Case(
+                    prompt=text, target=value, row=row, choices=listed, turns=turns
+                )
             except DocumentError as error:
                 steps = ("rows", index) if "rows" in top else (key,)
                 raise FieldError(str(error), top.file.place(*steps)) from None
 
-        key = "prompt" if choices is None else "choices"
+        key = "prompt" if "prompt" in top else "rows"
+        key = key if choices is None else "choices"
         return build
 
     def _target(self) -> Reader:
@@ -427,6 +435,15 @@ class _Reader:
             self._top.problem("generation", f"generation: {error}")
             return Sampling(), ()
         return result.sampling, result.warnings
+
+
+def _no_prompt(row: Mapping[str, Any]) -> Any:
+    if not row.get(TURNS):
+        raise DocumentError(
+            "the row has no turns, and the eval has no prompt\n"
+            '  fix: add prompt: "{{question}}", or turns to the row'
+        )
+    return ()
 
 
 def _dataset_path(top: Section) -> str:

@@ -193,6 +193,7 @@ class Eval:
             repeats=settings.repeats,
             refusals=settings.refusals,
             extract=extract,
+            has_turns=self._has_turns(load),
             system=settings.system,
             model=model,
             gates=gates,
@@ -217,6 +218,13 @@ class Eval:
             TaskFileError: With all problems of its arguments.
         """
         return eval_task(self.parts(options, values), options)
+
+    def _has_turns(self, load: Callable[[], EvalCases]) -> bool:
+        try:
+            cases = load()
+        except TaskFileError:
+            return False  # raised again by the task
+        return any(cases.case(n).turns for n in range(len(cases)))
 
     def _scorers(self) -> tuple[Scorer, ...]:
         found = scorers_of(self.settings.score, self.scorers)

@@ -28,6 +28,7 @@ from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
 from pytest_evals.dialects.native.checks import check_rows
 from pytest_evals.dialects.native.choices import EvalChoices
+from pytest_evals.dialects.native.conversations import conversation
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.template_checks import check_templates, text_error
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
@@ -62,6 +63,7 @@ class EvalParts:
         repeats: Answers to each prompt; scores are their means.
         refusals: See :class:`Task`.
         extract: The part of answers that is scored, unless a scorer sets its own.
+        has_turns: Whether cases may be conversations.
         system: System message before each prompt.
         model: Source of the model if the session has none.
         config: JSON values for results files and the task's hash.
@@ -79,6 +81,7 @@ class EvalParts:
     repeats: int = 1
     refusals: str = REFUSALS[0]
     extract: Extraction | None = None
+    has_turns: bool = False
     system: str = ""
     model: ModelSource | None = None
     gates: tuple[Gate, ...] = ()
@@ -141,7 +144,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         source=parts.source,
         rows=rows,
         ask=runner.ask,
-        follow_up=runner.follow_up if models else None,
+        follow_up=runner.follow_up if models or parts.has_turns else None,
         models=models,
         asks_model=runner.own_model is None,
         score=runner.score,
@@ -260,8 +263,10 @@ class _Runner:
         Raises:
             DocumentError: The case cannot be built.
         """
-        asked = self._asked(self._rows.cases.case(index), index)
-        return asked if self.own_model is None else asked._replace(requests=())
+        case = self._rows.cases.case(index)
+        asked = self._asked(case, index)
+        is_later = bool(case.turns) or self.own_model is not None
+        return asked._replace(requests=()) if is_later else asked
 
     def follow_up(self, record: Record) -> Dialogue[_Answered]:
         """Ask the eval's own model, if the session has none; then the judges."""
@@ -270,9 +275,14 @@ class _Runner:
             self._rows.cases.case(record.index), id=record.doc.id, row=record.doc.row
         )
         text_error(self._templates, case)
-        if self.own_model is not None:
+        tested = "" if self.own_model is None else OWN_MODEL
+        if case.turns:
+            requests = self._asked(case, record.index).requests
+            conversations = [conversation(case, one, tested) for one in requests]
+            responses = yield from together(conversations)
+        elif tested:
             asked = self._asked(case, record.index)
-            responses = yield [Ask(OWN_MODEL, one) for one in asked.requests]
+            responses = yield [Ask(tested, one) for one in asked.requests]
         answered = [one.raise_for_error() for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
         dialogues = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
@@ -34,8 +36,10 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
     scores = [score for score in record.scores if score.key == key]
     if scores:
         record = replace(record, scores=tuple(scores))
+    turns = _turns(record)
     facts = {
-        "prompt": tail(prompt_of(record), _PROMPT),
+        "prompt": "" if turns else tail(prompt_of(record), _PROMPT),
+        "turns": tail(turns, 3 * _PROMPT),
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(record.doc.target_text, _ANSWER),
@@ -79,9 +83,25 @@ def _answer(record: Record) -> str:
 
 
 def _returned(record: Record) -> dict[str, str]:
-    """Return what the application returned in addition to its first answer, by name."""
-    found = next((r.returned for r in record.own_responses if not r.is_plain), {})
+    """Return what the application returned in addition to its answers, by name."""
+    found = dict[str, Any]()
+    for response in record.own_responses:
+        for name, value in response.returned.items():
+            if isinstance(value, tuple):
+                found[name] = (*found.get(name, ()), *value)
+            else:
+                found.setdefault(name, value)
     return {name: returned_text(name, found[name]) for name in _SHOWN if name in found}
+
+
+def _turns(record: Record) -> str:
+    """Return the messages of a conversation in which the model answered several times,
+    up to its last answer."""
+    own = [one for one in record.exchanges if one.model in TESTED]
+    last = own[-1].request if len(own) > 1 else None
+    if not isinstance(last, Generate) or isinstance(last.prompt, str):
+        return ""
+    return "\n".join(f"{message.role}: {message.content}" for message in last.prompt)
 
 
 def _reason(record: Record) -> str:

@@ -1,0 +1,149 @@
+"""Conversations with fixed turns of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pytest_evals as ev
+from pytest_evals import RunResult, TaskFileError, evaluate
+
+EVAL = """\
+system: Be brief.
+rows:
+  - id: order
+    turns:
+      - {user: My order is A-17., checks: [{contains: A-17}]}
+      - user: Where is it?
+        checks: [{contains: "2"}, {called: {find: {n: 2}}}]
+      - {user: Refund it., checks: [{not_called: refund}, exact], target: "5 messages"}
+  - {id: hello, turns: [Hi, {user: Bye, checks: {contains: nothing}}]}
+score: checks
+gates: [checks >= 0.5]
+"""
+
+
+class Chat:
+    """Answers with the number of messages so far; keeps what each batch asks."""
+
+    name = "chat"
+    fingerprint = {"chat": 1}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.batches: list[list[tuple]] = []
+
+    def answer(self, requests):
+        self.batches.append([one.prompt for one in requests])
+        for position, one in enumerate(requests):
+            user = [m.content for m in one.prompt if m.role == "user"]
+            n = len(user)
+            text = f"Order A-17: {n}" if n < 3 else f"{len(one.prompt) - 1} messages"
+            calls = [{"name": "find", "arguments": {"n": n}}]
+            yield position, ev.Response(text=text, calls=calls, n_tokens=n, cost=0.5)
+
+
+def run(folder: Path, text: str, model) -> RunResult:
+    (folder / "chat.yaml").write_text(text, "utf-8")
+    return evaluate(folder / "chat.yaml", model, folder=folder / ".evals")
+
+
+def test_a_model_answers_each_turn_with_the_whole_history(tmp_path):
+    model = Chat()
+    (task,) = run(tmp_path, EVAL, model).tasks
+    order, hello = task.records
+    assert [(one.value, one.correct) for one in order.scores] == [(1.0, True)]
+    assert hello.scores[0].value == 0.0
+    assert hello.scores[0].explanation == "turn 2: contains: does not contain 'nothing'"
+    # All open conversations advance together.
+    assert [len(batch) for batch in model.batches] == [2, 2, 1]
+    assert [(m.role, m.content) for m in model.batches[2][0]] == [
+        ("system", "Be brief."),
+        ("user", "My order is A-17."),
+        ("assistant", "Order A-17: 1"),
+        ("user", "Where is it?"),
+        ("assistant", "Order A-17: 2"),
+        ("user", "Refund it."),
+    ]
+
+
+def test_no_turn_is_asked_twice(tmp_path):
+    run(tmp_path, EVAL, Chat())
+    again = Chat()
+    longer = EVAL.replace("Bye,", "Bye too,")
+    run(tmp_path, longer, again)
+    assert [m[-1].content for batch in again.batches for m in batch] == ["Bye too"]
+
+
+def test_a_turn_without_an_answer_is_an_error_that_names_it(tmp_path):
+    class Broken(Chat):
+        def answer(self, requests):
+            for n, response in Chat.answer(self, requests):
+                is_second = len(requests[n].prompt) > 3
+                yield n, ev.Response(error="down") if is_second else response
+
+    (task,) = run(tmp_path, EVAL, Broken()).tasks
+    assert [one.error for one in task.records] == ["turn 2: down", "turn 2: down"]
+
+
+def test_conversations_in_python_are_scored_as_a_whole_too():
+    @ev.eval(score=[ev.max_calls(2), ev.contains("2")], repeats=2)
+    def chat():
+        yield ev.case(turns=["one", "two"], id="a")
+
+    @chat.score
+    def transcript(response, case):
+        assert [one["role"] for one in response.messages] == [
+            "user", "assistant", "user", "assistant",
+        ]  # fmt: skip
+        assert (response.n_tokens, response.cost) == (3, 1.0)
+        return len(case.turns) == 2
+
+    (task,) = evaluate(chat, Chat()).tasks
+    assert [one.value for one in task.records[0].scores] == [1.0, 1.0, 1.0]
+
+
+def test_judges_see_the_transcript():
+    seen = []
+
+    class Judge:
+        name = "judge"
+
+        def answer(self, requests):
+            seen.extend(one.prompt[-1].content for one in requests)
+            reply = '{"reason": "ok", "pass": true}'
+            return [(n, ev.Response(text=reply)) for n in range(len(requests))]
+
+    @ev.eval(score=[ev.judge("Polite? {{transcript}}")])
+    def chat():
+        yield ev.case(turns=["one", "two"], id="a")
+
+    evaluate(chat, Chat(), judge=Judge())
+    assert (
+        "user: one\nassistant: Order A-17: 1\n"
+        'assistant calls find({"n": 1})\nuser: two\n' in seen[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("turns", "message"),
+    [
+        ("hello", "turns is a str"),
+        ("[{use: a}]", "turn 1: unknown key 'use'; did you mean 'user'"),
+        ("[{checks: a}]", "turn 1 is no message of the user"),
+        ("[]", "the row has no turns"),
+        ("[{user: a, checks: [{contain: a}]}]", "unknown scorer 'contain'"),
+    ],
+)
+def test_faults_of_turns_are_found_before_the_run(tmp_path, turns, message):
+    with pytest.raises(TaskFileError, match=message):
+        run(tmp_path, f"rows: [{{id: a, turns: {turns}}}]\nscore: checks\n", Chat())
+
+
+def test_checks_of_turns_need_their_scorer_and_a_prompt_leaves_turns_a_column(tmp_path):
+    with pytest.raises(TaskFileError, match="rows have checks, and score does not"):
+        run(tmp_path, EVAL.replace("score: checks", "score: {max_calls: 1}")
+            .replace("gates: [checks >= 0.5]", ""), Chat())  # fmt: skip
+    text = 'prompt: "{{turns[0]}}"\nrows: [{id: a, turns: [one, two], target: x}]\n'
+    (task,) = run(tmp_path, text, lambda prompt: prompt).tasks
+    assert task.records[0].scores[0].answer == "one"
