@@ -158,10 +158,9 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["excluded"] = record.excluded
     if record.responses and (tops := record.responses[0].top_logprobs):
         facts["top_logprobs"] = shown_top_logprobs(tops)
-    found = [response.returned for response in record.responses]
-    for name in RETURNED:
-        if any(name in one for one in found):
-            facts[name] = masked([one.get(name) for one in found])
+    more = [one.returned for one in record.responses if not one.is_plain]
+    for name in dict.fromkeys(key for one in more for key in one):
+        facts[name] = masked([getattr(one, name) for one in record.responses])
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts
