@@ -17,7 +17,7 @@ CasePrompt = str | Sequence[Message | Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class UserTurn:
     """A message of the user in a conversation.
 
     Args:
@@ -46,7 +46,7 @@ class Case:
         choices: Possible answers, kept as a tuple of texts; ``target`` is then the
             text, the letter or the index of the correct one, or a list of these.
             ``None`` for an open answer.
-        turns: The user's messages of a conversation, kept as a tuple of :class:`Turn`:
+        turns: The user's messages of a conversation, kept as a tuple of :class:`UserTurn`:
             texts, or mappings with ``user``, ``checks`` and ``target``. The prompt is
             then empty, or the messages before the first turn.
 
@@ -60,7 +60,7 @@ class Case:
     id: str = ""
     row: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[str] | None = None
-    turns: Sequence[Turn] = ()
+    turns: Sequence[UserTurn] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt, str):
@@ -126,7 +126,7 @@ def case(
     )
 
 
-def _turns(given: Any) -> tuple[Turn, ...]:
+def _turns(given: Any) -> tuple[UserTurn, ...]:
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise DocumentError(
             f"turns is a {type(given).__name__}\n  fix: give a list of texts"
@@ -134,12 +134,12 @@ def _turns(given: Any) -> tuple[Turn, ...]:
     return tuple([_turn(number, one) for number, one in enumerate(given, 1)])
 
 
-def _turn(number: int, given: Any) -> Turn:
-    if isinstance(given, Turn):
+def _turn(number: int, given: Any) -> UserTurn:
+    if isinstance(given, UserTurn):
         return given
     if isinstance(given, str):
         given = {"user": given}
-    keys = Turn.__slots__
+    keys = UserTurn.__slots__
     if isinstance(given, Mapping):
         for name in given:
             if name not in keys:
@@ -151,7 +151,7 @@ def _turn(number: int, given: Any) -> Turn:
             checks = (checks,)
         user = given.get("user")
         if isinstance(user, str) and user:
-            return Turn(user=user, checks=checks, target=given.get("target"))
+            return UserTurn(user=user, checks=checks, target=given.get("target"))
     raise DocumentError(
         f"turn {number} is no message of the user\n"
         '  fix: turns: [{user: "My order is A-17", checks: [{contains: A-17}]}]'
