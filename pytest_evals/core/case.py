@@ -46,8 +46,8 @@ class Case:
         choices: Possible answers, kept as a tuple of texts; ``target`` is then the
             text, the letter or the index of the correct one, or a list of these.
             ``None`` for an open answer.
-        turns: The user's messages of a conversation, kept as a tuple of :class:`UserTurn`:
-            texts, or mappings with ``user``, ``checks`` and ``target``. The prompt is
+        turns: The user's messages of a conversation, kept as a tuple of
+            :class:`UserTurn`: texts, or mappings of its fields. The prompt is
             then empty, or the messages before the first turn.
 
     Raises:
@@ -153,7 +153,7 @@ def _turn(number: int, given: Any) -> UserTurn:
         if isinstance(user, str) and user:
             return UserTurn(user=user, checks=checks, target=given.get("target"))
     raise DocumentError(
-        f"turn {number} is no message of the user\n"
+        f"turn {number} has no text of the user\n"
         '  fix: turns: [{user: "My order is A-17", checks: [{contains: A-17}]}]'
     )
 

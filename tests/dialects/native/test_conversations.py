@@ -130,7 +130,7 @@ def test_judges_see_the_transcript():
     [
         ("hello", "turns is a str"),
         ("[{use: a}]", "turn 1: unknown key 'use'; did you mean 'user'"),
-        ("[{checks: a}]", "turn 1 is no message of the user"),
+        ("[{checks: a}]", "turn 1 has no text of the user"),
         ("[]", "the row has no turns"),
         ("[{user: a, checks: [{contain: a}]}]", "unknown scorer 'contain'"),
     ],
