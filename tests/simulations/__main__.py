@@ -1,6 +1,6 @@
 """Stated and measured error rates of gates.
 
-    python -m tests.simulations [NAME ...] [--quick] [--samples 1000]
+    python -m tests.simulations [NAME ...] [--samples 1000]
 
 Without a name all tables are printed. Everything is seeded. Exits with 1 if a gate
 passes or fails more often than stated by more than 2 points and two standard errors of
@@ -26,6 +26,7 @@ from tests.simulations.whole_gates import (
     groups,
     labels,
     outliers,
+    sampled_groups,
     sampled_runs,
 )
 from tests.simulations.widths import width_rows
@@ -40,7 +41,6 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "unbounded": unbounded,
     "families": families,
     "labels": judges,
-    "more_labels": lambda: judges((60, 200), {}),
     "label_clusters": clustered_judges,
     "corpus": corpus,
     "kl": divergences,
@@ -48,6 +48,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "f1": labels,
     "groups": groups,
     "sampled_runs": sampled_runs,
+    "sampled_groups": sampled_groups,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
@@ -59,6 +60,13 @@ ROWS: dict[str, Callable[[int], Iterator[str]]] = {
     "power": lambda _: power_rows(),
 }
 """Other tables."""
+SAMPLES = {
+    **dict.fromkeys(("paired", "clusters", "unbounded", "several_answers"), 400),
+    **dict.fromkeys(("families", "repeatability"), 1000),
+    **dict.fromkeys(("kl", "outliers", "groups", "corpus", "sampled_groups"), 200),
+}
+"""Samples of each cell, so that all tables take about 20 minutes of one core; 100 for
+other tables. Tables that sum over all outcomes draw none."""
 
 
 def main() -> int:
@@ -70,15 +78,14 @@ def main() -> int:
     )
     names = [*CELLS, *ROWS]
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
-    parser.add_argument("--samples", type=int, default=1000, help="in each cell")
-    parser.add_argument("--quick", action="store_true", help="100 samples")
+    parser.add_argument("--samples", type=int, help="in each cell")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in names]
     if unknown:
         parser.error(f"no table {unknown[0]!r}; tables: {', '.join(names)}")
-    n_samples = 100 if given.quick else given.samples
     above = 0
     for name in given.names or names:
+        n_samples = given.samples or SAMPLES.get(name, 100)
         print(f"== {name}")
         if name in CELLS:
             above += printed(CELLS[name](), n_samples)

@@ -74,7 +74,7 @@ def drop_rows() -> Iterator[str]:
     yield f"{'n':>5} {'min: 0.75':>10} " + "".join(
         f"{f'{flips:.0%} flip':>10}" for flips in FLIPS
     )
-    for n in (100, 200, 500, 1000, 3000):
+    for n in (100, 200, 500, 1000):
         drops = [smallest_drop(lambda d, n=n: detection_rate(0.75, n, 0.75 - d))]
         drops += [
             smallest_drop(lambda d, n=n, f=f: tango_rates(n, max(f, d), 0, -d).failed)

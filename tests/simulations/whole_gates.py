@@ -27,7 +27,14 @@ from pytest_evals.stats.independent import SampledShare
 from tests.simulations.cells import Cell, Rates, exact, sampled
 from tests.simulations.populations import Draw, Numbers
 
-__all__ = ["divergences", "groups", "labels", "outliers", "sampled_runs"]
+__all__ = [
+    "divergences",
+    "groups",
+    "labels",
+    "outliers",
+    "sampled_groups",
+    "sampled_runs",
+]
 
 HERE = Place(Path("simulated.yaml"), 1)
 CAP = math.log(2)
@@ -120,6 +127,69 @@ def _sampled_rates(n: int, moved: tuple[int, int]) -> Rates:
     passed = chance[value - ends[0] >= truth - 1e-12].sum()
     failed = chance[value + ends[1] < truth - 1e-12].sum()
     return Rates(100 * float(passed), 100 * float(failed))
+
+
+PARTS = ((2000, 400), (500, 400), (300, 300))
+"""Documents and sampled documents of each task."""
+
+
+def sampled_groups() -> Iterator[Cell]:
+    """The change of a group from random samples of its tasks and a complete baseline
+    with 60% correct answers; the margin is the true change. Of the changed answers a
+    share is lost."""
+    for changed in (0.02, 0.05, 0.1):
+        for share in (0.5, 1.0):
+            tasks = [_moved(whole, changed, share) for whole, _ in PARTS]
+            truth = float(np.mean(np.concatenate([new - old for old, new in tasks])))
+
+            def sample(rng: np.random.Generator, tasks=tasks, truth=truth) -> str:
+                return _sampled_group(rng, tasks, truth)
+
+            name = f"{changed:.0%} change, {share:.0%} lost"
+            yield sampled("sampled group", name, sum(n for _, n in PARTS), sample)
+
+
+def _moved(whole: int, changed: float, share: float) -> tuple[Numbers, Numbers]:
+    """The values of a task's documents in both runs."""
+    old = np.repeat([1.0, 0.0], [round(0.6 * whole), whole - round(0.6 * whole)])
+    new, lost = old.copy(), round(whole * changed * share)
+    new[:lost] = 0
+    gained = round(whole * changed) - lost
+    new[whole - gained :] = 1
+    return old, new
+
+
+def _sampled_group(
+    rng: np.random.Generator, tasks: Sequence[tuple[Numbers, Numbers]], truth: float
+) -> str:
+    results, references = {}, {}
+    for i, ((old, new), (whole, n)) in enumerate(zip(tasks, PARTS, strict=True)):
+        at = rng.permutation(whole)
+        before = old[at].astype(int).tolist()
+        results[f"t{i}"] = _result(f"t{i}", "acc", new[at[:n]].astype(int))
+        references[f"t{i}"] = Reference(
+            baseline="main",
+            values={"acc,none": dict(enumerate(before[:n]))},
+            rest={"acc,none": before[n:]} if whole > n else {},
+            n=whole,
+        )
+    group = Group(
+        name="g",
+        source=HERE,
+        children=tuple(one.task for one in results.values()),
+        aggregates=(Aggregate(metric="acc"),),
+    )
+    gate = read_gate(
+        {"metric": "acc", "baseline": "main", "max_drop": repr(-truth), "over": "run"},
+        task="g",
+        source=HERE,
+    )
+    found = judge(
+        gate,
+        summarise_group(group, results),
+        find=lambda _, task: references[task],
+    )
+    return str(found.outcome)
 
 
 def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:
