@@ -16,14 +16,14 @@ from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult, broken_metrics
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.documents import field_in
-from pytest_evals.gates.estimate.metric_changes import (
+from pytest_evals.gates.formatting import figure, shown_change, suffix
+from pytest_evals.run.metric_changes import (
     MEAN,
     Estimates,
     group_estimates,
     metric_changes,
     paired_estimates,
 )
-from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import (

@@ -24,11 +24,11 @@ from pytest_evals.core.metric import (
 )
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
-from pytest_evals.scorers import totals
+from pytest_evals.scorers import agreement, bootstrap, totals
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus, check_library
 from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.user_code import UserCode
-from pytest_evals.stats import agreement, averages, bootstrap
+from pytest_evals.stats import averages
 
 
 def _unchanged(values: Sequence[Any]) -> Sequence[Any]:

@@ -17,7 +17,7 @@ from pytest_evals.core.metric import Span, Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
 
 if TYPE_CHECKING:
-    from pytest_evals.stats.bootstrap import Counts, Replicates, Statistic
+    from pytest_evals.scorers.bootstrap import Counts, Replicates, Statistic
 
 
 def _bleu(language: str) -> Any:
@@ -148,7 +148,7 @@ class Corpus:
         """The metric of resamples of the texts."""
         import numpy as np
 
-        from pytest_evals.stats.bootstrap import resampled_scores
+        from pytest_evals.scorers.bootstrap import resampled_scores
 
         by_number = {
             n: resampled_scores(columns, self._score)

@@ -7,6 +7,7 @@ has one. Errors are counted, as for a task, and never averaged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion
-from pytest_evals.stats.averages import mean_of_means, plain_stderr, pooled_stderr
 
 _SHOWN = 5
 """Maximum number of tasks in a note."""
@@ -209,3 +209,37 @@ def _gaps(
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         shown = ", ".join(lost[:_SHOWN])
         yield f"{len(lost)} of {len(names)} tasks have no {key}: {shown}{more}"
+
+
+# The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``:
+# ``aggregate_subtask_metrics``, ``pooled_sample_stderr``, ``unweighted_mean_stderr``).
+def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
+    """Return the weighted mean of ``values``.
+
+    Raises:
+        ZeroDivisionError: The weights add up to 0.
+    """
+    total = sum(v * w for v, w in zip(values, weights, strict=True))
+    return total / sum(weights)
+
+
+def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | None:
+    """Return the standard error of the mean over all documents of several tasks, from
+    each task's standard error: the pooled variance over the root of all sizes.
+
+    Returns:
+        ``None`` if no task has more than one document.
+    """
+    freedom = sum(sizes) - len(sizes)
+    if freedom <= 0:
+        return None
+    variance = sum(
+        (n - 1) * stderr**2 * n for n, stderr in zip(sizes, stderrs, strict=True)
+    )
+    return math.sqrt(variance / freedom / sum(sizes))
+
+
+def plain_stderr(stderrs: Sequence[float]) -> float:
+    """Return the standard error of the unweighted mean of independent means; must not
+    be empty."""
+    return math.sqrt(sum(stderr**2 for stderr in stderrs)) / len(stderrs)

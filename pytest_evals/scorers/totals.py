@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from itertools import product
 
 from pytest_evals.core.metric import Totals
-from pytest_evals.stats.agreement import squared_distance
+from pytest_evals.scorers.agreement import squared_distance
 
 Labels = tuple[Sequence[Hashable], Sequence[Hashable]]
 Pairs = tuple[Sequence[float], Sequence[float]]

@@ -18,8 +18,10 @@ from random import Random
 from typing import Any
 
 from pytest_evals.core.metric import Estimate
+from pytest_evals.scorers import bootstrap
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, estimate
-from pytest_evals.stats import averages, bootstrap
+from pytest_evals.stats import averages
+from pytest_evals.stats.bootstrap_limits import resampled_one_by_one
 
 LONGEST_S = 30.0
 """Time limit for the bootstrap of one function."""
@@ -152,7 +154,7 @@ def _bootstrap_stderr(
         return None, f"no standard error: {what}"
 
     number = partial(_value_or_nan, how.value)
-    statistic = bootstrap.resampled_one_by_one(values, number)
+    statistic = resampled_one_by_one(values, number)
     stderr = bootstrap.bootstrap_stderr(len(values), statistic, iterations)
     if stderr is None or not math.isfinite(stderr):
         return None, f"no standard error: {how.name} fails on resamples of documents"

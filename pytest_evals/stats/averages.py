@@ -46,40 +46,6 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return sum(values) / sum(weights)
 
 
-# The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``:
-# ``aggregate_subtask_metrics``, ``pooled_sample_stderr``, ``unweighted_mean_stderr``).
-def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
-    """Return the weighted mean of ``values``.
-
-    Raises:
-        ZeroDivisionError: The weights add up to 0.
-    """
-    total = sum(v * w for v, w in zip(values, weights, strict=True))
-    return total / sum(weights)
-
-
-def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | None:
-    """Return the standard error of the mean over all documents of several tasks, from
-    each task's standard error: the pooled variance over the root of all sizes.
-
-    Returns:
-        ``None`` if no task has more than one document.
-    """
-    freedom = sum(sizes) - len(sizes)
-    if freedom <= 0:
-        return None
-    variance = sum(
-        (n - 1) * stderr**2 * n for n, stderr in zip(sizes, stderrs, strict=True)
-    )
-    return math.sqrt(variance / freedom / sum(sizes))
-
-
-def plain_stderr(stderrs: Sequence[float]) -> float:
-    """Return the standard error of the unweighted mean of independent means; must not
-    be empty."""
-    return math.sqrt(sum(stderr**2 for stderr in stderrs)) / len(stderrs)
-
-
 class ClusteredStderr(NamedTuple):
     """A cluster-robust standard error. ``design_effect``: variance relative to that
     of as many independent values; at least 1, and 1 if the values do not vary."""

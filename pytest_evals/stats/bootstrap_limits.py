@@ -1,7 +1,7 @@
 """Bootstrap confidence limits: percentile, BCa and studentized.
 
 The resamples are seeded: the same documents give the same limits. The standard error
-that lm-eval reports is computed in :mod:`pytest_evals.stats.bootstrap`.
+that lm-eval reports is computed in :mod:`pytest_evals.scorers.bootstrap`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.stats.interval_methods import NormalEstimate
 from pytest_evals.stats.intervals import ConfidenceInterval
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pytest_evals.stats.bootstrap import Statistic
+    Counts = NDArray[np.float64]
+    """(B, n) how often each of n values is in a resample."""
+    Statistic = Callable[[Counts], NDArray[np.float64]]
 
 N_REPLICATES = 4000
 """At 0.95, 200 replicates are beyond each limit."""
@@ -137,6 +139,21 @@ def resample(n: int, statistic: Statistic, value: float) -> Replicates:
 
     found = [statistic(counts) for counts in _resamples(n, N_RESAMPLES)]
     return Replicates(value, _ordered(np.concatenate(found)))
+
+
+def resampled_one_by_one(
+    values: Sequence[Any], number: Callable[[list[Any]], float]
+) -> Statistic:
+    """Return any function of the values as a resampled statistic."""
+    import numpy as np
+
+    every = range(len(values))
+
+    def statistic(counts: Counts) -> NDArray[np.float64]:
+        rows = (np.repeat(every, row.astype(np.intp)).tolist() for row in counts)
+        return np.array([number([values[i] for i in row]) for row in rows], dtype=float)
+
+    return statistic
 
 
 def _resamples(n: int, size: int) -> Iterator[NDArray[np.float64]]:

@@ -35,10 +35,11 @@ from pytest_evals.guests.lighteval.metrics.extraction import (
 from pytest_evals.guests.lighteval.metrics.normalizers import math_normalizer
 from pytest_evals.guests.lighteval.shims import NAMES
 from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers.bootstrap import bootstrap_stderr
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.stats.averages import mean_stderr
-from pytest_evals.stats.bootstrap import bootstrap_stderr, resampled_one_by_one
+from pytest_evals.stats.bootstrap_limits import resampled_one_by_one
 
 Handler = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
 

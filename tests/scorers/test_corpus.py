@@ -1,6 +1,6 @@
 """Corpus metrics: sacrebleu's numbers, on the corpus and on every resample.
 
-lm-eval's own values are in ``tests/stats/lm_eval_aggregations.json`` and are compared
+lm-eval's own values are in ``tests/scorers/lm_eval_aggregations.json`` and are compared
 in ``test_metrics.py``; here the counts are compared with sacrebleu's public functions.
 """
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers import corpus
+from pytest_evals.scorers.bootstrap import resamples
 from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
 from pytest_evals.scorers.metrics import MetricSpec, metric
-from pytest_evals.stats.bootstrap import resamples
 
 PLAIN = {
     "bleu": sacrebleu.corpus_bleu,

@@ -24,8 +24,7 @@ from pytest_evals.scorers.metrics import (
 from pytest_evals.scorers.perplexity import CONTINUATION_METRICS, ROLLING_METRICS
 from pytest_evals.scorers.text import TEXT_METRICS
 
-STATS = Path(__file__).parent.parent / "stats"
-RECORDED = json.loads((STATS / "lm_eval_aggregations.json").read_text())
+RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
 BOOTSTRAPPED = {"median", "nanmean", "perplexity", "f1", "matthews_corrcoef"}
 CORPUS = ("bleu", "chrf", "chrf++", "ter")
 NAMED = [case for case in RECORDED["cases"] if case["aggregation"] != "acc_all"]

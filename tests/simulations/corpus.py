@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_evals.core.comparison import MetricChange
 from pytest_evals.core.metric import Metric
-from pytest_evals.gates.estimate.metric_changes import (
+from pytest_evals.run.metric_changes import (
     Estimates,
     group_estimates,
     metric_changes,

@@ -344,8 +344,7 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
     Raises:
         ValueError: There are too few documents.
     """
-    from pytest_evals.stats.bootstrap import resampled_one_by_one
-    from pytest_evals.stats.bootstrap_limits import resample
+    from pytest_evals.stats.bootstrap_limits import resample, resampled_one_by_one
 
     n, number = len(values), how.number
     assert number is not None

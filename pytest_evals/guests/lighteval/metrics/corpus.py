@@ -14,16 +14,15 @@ from typing import Any, Literal
 
 from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError, unknown_name
-from pytest_evals.scorers import totals
+from pytest_evals.scorers import agreement, totals
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
-from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Libraries
-from pytest_evals.stats import agreement
-from pytest_evals.stats.bootstrap import (
+from pytest_evals.scorers.bootstrap import (
     resampled_matthews,
     resampled_perplexity,
     resampled_scores,
 )
+from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Libraries
 
 __all__ = [
     "CorpusLevelF1Score",

@@ -6,7 +6,7 @@ replicates come in chunks of 1,000, and chunk *i* resamples with
 the same Mersenne Twister, so draws are generated and counted in blocks. 10,000 values
 and 100,000 replicates need 10**9 draws: if numba is installed, a compiled loop
 generates and counts them several times faster
-(:mod:`pytest_evals.stats.mersenne_twister`).
+(:mod:`pytest_evals.scorers.mersenne_twister`).
 
 A statistic is a function from (B, n) counts of each of n values in B resamples to (B,)
 replicates. Values that contribute alike are of one kind, and only kinds are counted
@@ -155,7 +155,7 @@ def resamples(
 
 
 def _in_loops(state: Any, kinds: NDArray[np.intp]) -> Callable[[Counts], None]:
-    from pytest_evals.stats.mersenne_twister import Draws, count
+    from pytest_evals.scorers.mersenne_twister import Draws, count
 
     draws, small = Draws(state["state"]["key"]), kinds.astype("int32")
     return lambda block: count(draws.key, draws.at, draws.used, small, block)
@@ -183,21 +183,6 @@ def _by_numpy(
         block[:] = np.bincount(found.ravel(), minlength=length).reshape(b, n_kinds)
 
     return count
-
-
-def resampled_one_by_one(
-    values: Sequence[Any], number: Callable[[list[Any]], float]
-) -> Statistic:
-    """Return any function of the values as a resampled statistic."""
-    import numpy as np
-
-    every = range(len(values))
-
-    def statistic(counts: Counts) -> Replicates:
-        rows = (np.repeat(every, row.astype(np.intp)).tolist() for row in counts)
-        return np.array([number([values[i] for i in row]) for row in rows], dtype=float)
-
-    return statistic
 
 
 def resampled_scores(

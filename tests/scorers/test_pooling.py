@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats.averages import mean_of_means, plain_stderr, pooled_stderr
+from pytest_evals.scorers.groups import mean_of_means, plain_stderr, pooled_stderr
 
 SAMPLES = st.lists(
     st.lists(st.integers(0, 1), min_size=2, max_size=30), min_size=1, max_size=6

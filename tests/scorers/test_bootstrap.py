@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import bootstrap
+from pytest_evals.scorers import bootstrap
 
 
 def resamples(seed, n, size, n_kinds, **how):

@@ -8,13 +8,12 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.api import OLS
 
-from pytest_evals.stats.agreement import (
+from pytest_evals.scorers.agreement import (
     brier_score,
     f1_score,
-    kappa,
     matthews_corrcoef,
-    slope_within,
 )
+from pytest_evals.stats.agreement import kappa, slope_within
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
 FUNCTIONS = {

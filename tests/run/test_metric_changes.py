@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.gates.estimate.metric_changes import (
+from pytest_evals.run.metric_changes import (
     group_estimates,
     metric_changes,
     paired_estimates,

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import agreement, averages
-from pytest_evals.stats import bootstrap as resampling
-from pytest_evals.stats.bootstrap import bootstrap_stderr
+from pytest_evals.scorers import agreement
+from pytest_evals.scorers import bootstrap as resampling
+from pytest_evals.scorers.bootstrap import bootstrap_stderr
+from pytest_evals.stats import averages
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
 

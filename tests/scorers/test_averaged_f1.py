@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from pytest_evals.stats.agreement import averaged_f1, f1_by_label
+from pytest_evals.scorers.agreement import averaged_f1, f1_by_label
 
 labels = st.integers(0, 3)
 pairs = st.lists(st.tuples(labels, labels), min_size=1, max_size=30)

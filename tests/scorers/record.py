@@ -1,6 +1,6 @@
 """Record the results of lm-eval 0.4.13's functions for fixed and seeded values.
 
-    python tests/stats/record.py
+    python tests/scorers/record.py
 
 Run it by hand, in an environment with ``lm_eval==0.4.13``; it takes minutes. It writes
 ``lm_eval_aggregations.json`` next to this file: values and standard errors, from the
