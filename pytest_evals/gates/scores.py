@@ -292,7 +292,7 @@ def _gate(entry: dict[str, Any], name: str, *, clustered: bool, repeated: bool) 
 
 def _metric(columns: _Columns, limits: tuple[float, float]) -> MetricResult:
     values = columns.values
-    is_count = {*values} <= {0, 1}
+    is_count = all(one in (0, 1) for one in values)
     number = None
     if values:
         number = Estimate(mean(values), mean_stderr(values), "analytic")

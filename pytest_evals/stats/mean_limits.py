@@ -289,11 +289,28 @@ def bounded_mean(
     Raises:
         ValueError: A value is outside the range.
     """
-    outside = next((v for v in values if not low <= v <= high), None)
-    if outside is not None:
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    inside = (array >= low) & (array <= high)
+    if not inside.all():
+        outside = values[int(np.argmin(inside))]
         raise ValueError(f"{outside!r} is outside of the range [{low:g}, {high:g}]")
-    documents = [(float(value), 1.0) for value in values]
-    return _clustered(documents, [(low, 1.0), (high, 1.0)], clusters)
+    kinds = [(low, 1.0), (high, 1.0)]
+    if clusters is not None:
+        documents = [(float(value), 1.0) for value in values]
+        return _clustered(documents, kinds, clusters)
+    value = math.fsum(values) / len(array)
+    distinct, counts = np.unique(array, return_counts=True)
+    square = math.fsum(counts * (distinct - value) ** 2)
+    if len(distinct) > MOST_DISTINCT:
+        away = (distinct - distinct[0]) / (distinct[-1] - distinct[0])
+        at = np.rint(away * MOST_DISTINCT).astype(int)
+        sums, counts = np.bincount(at, distinct * counts), np.bincount(at, counts)
+        distinct, counts = sums[counts > 0] / counts[counts > 0], counts[counts > 0]
+    rows = zip(distinct.tolist(), counts.tolist(), strict=True)
+    units = [(one, 1.0, float(n)) for one, n in rows]
+    return _of_moments(len(array), value, square, units, kinds)
 
 
 def bounded_ratio(
@@ -334,20 +351,40 @@ def _clustered(
 
 def _of_units(units: Sequence[tuple[float, float, int]], kinds: Kinds) -> BoundedMean:
     """Return the ratio over units of (numerator, denominator, documents)."""
-    n, size = len(units), math.fsum(below for _, below, _ in units)
+    size = math.fsum(below for _, below, _ in units)
     value = math.fsum(above for above, _, _ in units) / size
     square = math.fsum((above - value * below) ** 2 for above, below, _ in units)
+    n_documents = sum(count for _, _, count in units)
+    found = _of_moments(
+        len(units),
+        value,
+        square / size**2 * len(units) ** 2,
+        _grouped([(above, below) for above, below, _ in units if below]),
+        kinds,
+    )
+    pseudo_size = sum(count * count for _, _, count in units) / n_documents
+    return replace(found, pseudo_size=pseudo_size)
+
+
+def _of_moments(
+    n: int,
+    value: float,
+    square: float,
+    units: Sequence[tuple[float, float, float]],
+    kinds: Kinds,
+) -> BoundedMean:
+    """Return the estimate of n units. ``square``: the sum of their squared
+    deviations, for units of an average size of 1."""
     ends = [above / below for above, below in kinds]
     low, high = min(ends), max(ends)
-    n_documents = sum(count for _, _, count in units)
     return BoundedMean(
         value=min(high, max(low, value)),
-        stderr=math.sqrt(square * n / (n - 1)) / size if n > 1 else 0.0,
+        stderr=math.sqrt(square * n / (n - 1)) / n if n > 1 else 0.0,
         low=low,
         high=high,
-        units=_grouped([(above, below) for above, below, _ in units if below]),
+        units=tuple(units),
         kinds=tuple(kinds),
-        pseudo_size=sum(count * count for _, _, count in units) / n_documents,
+        pseudo_size=1.0,
     )
 
 
