@@ -3,9 +3,8 @@
 import pytest
 import yaml
 
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes
-from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef, read_yaml
 from pytest_evals.errors import Place, TaskFileError
 
 YAML_1_1 = """\

@@ -57,8 +57,8 @@ from lm_eval.tasks._yaml_loader import load_yaml  # noqa: E402
 
 from pytest_evals.core.task import TaskOptions  # noqa: E402
 from pytest_evals.dialects.lm_eval.task import load_tasks  # noqa: E402
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef  # noqa: E402
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes  # noqa: E402
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef  # noqa: E402
 from pytest_evals.errors import TaskFileError  # noqa: E402
 
 TREE = Path(lm_eval.tasks.__file__).parent

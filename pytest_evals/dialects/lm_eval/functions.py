@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.data.calls import error_text
 from pytest_evals.data.hub import is_unreachable, sparing_hub
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
 

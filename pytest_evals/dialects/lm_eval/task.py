@@ -38,10 +38,9 @@ from pytest_evals.dialects.metadata_keys import (
     REFUSALS,
     without_own,
 )
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY

@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.yaml_reader.kept_gates import (
+from pytest_evals.dialects.yaml_reader.yaml_file import (
     GATES,
     METADATA,
+    Step,
+    YamlFile,
     has_other_gates,
+    read_yaml,
     with_gates_of,
 )
-from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, similar_file
 
 MOST_INCLUDED = 50

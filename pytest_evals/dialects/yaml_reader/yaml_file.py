@@ -18,13 +18,6 @@ import yaml
 
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
-from pytest_evals.dialects.yaml_reader.kept_gates import (
-    GATES,
-    METADATA,
-    has_other_gates,
-    with_gates_of,
-)
 from pytest_evals.errors import (
     Place,
     Problem,
@@ -38,6 +31,21 @@ Step = str | int
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 _STRING = "tag:yaml.org,2002:str"
+GATES = "gates"
+METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """A reference to a function; nothing is imported yet.
+
+    Args:
+        place: Place of the tag; the folder of its file is searched first.
+        dotted: ``module.name`` or ``package.module.name``.
+    """
+
+    place: Place
+    dotted: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,3 +330,29 @@ class YamlParser:
 
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
+
+
+def with_gates_of(lower: Any, upper: Any) -> Any:
+    """Return metadata with the gates of the metadata that it replaces, unless it has
+    gates itself."""
+    if not isinstance(lower, Mapping) or GATES not in lower:
+        return upper
+    if isinstance(upper, Mapping) and GATES in upper:
+        return upper
+    if not isinstance(upper, Mapping):
+        upper = {} if upper is None else {"_metadata": upper}
+    return {**upper, GATES: lower[GATES]}
+
+
+def has_other_gates(lower: Any, upper: Any, steps: tuple[str, ...]) -> bool:
+    """Whether both mappings have a value there, and the upper one lacks gates of the
+    lower one."""
+    for step in steps:
+        if not (isinstance(lower, Mapping) and step in lower):
+            return False
+        if not (isinstance(upper, Mapping) and step in upper):
+            return False
+        lower, upper = lower[step], upper[step]
+    if not isinstance(lower, list) or not isinstance(upper, list):
+        return bool(lower) and lower != upper
+    return any(gate not in upper for gate in lower)

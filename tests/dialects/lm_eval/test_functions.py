@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pytest_evals.dialects.lm_eval.functions import resolve
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef
 from pytest_evals.errors import Place, TaskFileError
 
 

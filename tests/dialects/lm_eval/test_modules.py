@@ -22,7 +22,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError
-from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
+from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef
 from pytest_evals.errors import Place
 from pytest_evals.dialects.lm_eval.functions import resolve
 from pytest_evals.dialects.lm_eval.task import load_tasks
@@ -327,7 +327,7 @@ def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
     from lm_eval.utils import weighted_f1_score
 
     from pytest_evals.dialects.lm_eval.functions import resolve
-    from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
+    from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef
     from pytest_evals.errors import Place
 
     write(tmp_path, utils="from lm_eval.utils import weighted_f1_score as f\n")

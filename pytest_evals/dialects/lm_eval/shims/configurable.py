@@ -13,12 +13,12 @@ from typing import Any
 
 from pytest_evals.data.hub import datasets_library
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
-from pytest_evals.dialects.lm_eval.shims.fields import value_of
 from pytest_evals.dialects.lm_eval.shims.instance import Instance
 from pytest_evals.dialects.lm_eval.shims.prompts import (
     choice_arguments,
     prompts_of,
     render_prompt,
+    value_of,
 )
 from pytest_evals.dialects.lm_eval.shims.samplers import get_sampler
 from pytest_evals.dialects.lm_eval.shims.scoring import Scoring, ensembles

@@ -12,8 +12,8 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.dialects.lm_eval.prompts.question import choice_at, gold_of
 from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
-from pytest_evals.dialects.lm_eval.shims.fields import field_of
 from pytest_evals.dialects.lm_eval.shims.filters import registered_filters
+from pytest_evals.dialects.lm_eval.shims.prompts import field_of
 from pytest_evals.dialects.lm_eval.shims.registry import aggregation_function
 from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
 from pytest_evals.scorers.metrics import (
