@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.row_selection import SelectedRows
-from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes
+from pytest_evals.data.rows import Ids, SelectedRows, Table, document_ids, row_sizes
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})

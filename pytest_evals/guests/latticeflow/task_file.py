@@ -14,8 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.row_selection import SelectedRows
-from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes, selection
+from pytest_evals.data.rows import (
+    Ids,
+    SelectedRows,
+    Table,
+    document_ids,
+    row_sizes,
+    selection,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion

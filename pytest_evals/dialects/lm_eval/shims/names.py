@@ -19,7 +19,6 @@ from pytest_evals.dialects.lm_eval.shims.filters import (
     RegexFilter,
     register_filter,
 )
-from pytest_evals.dialects.lm_eval.shims.instance import Instance
 from pytest_evals.dialects.lm_eval.shims.registry import (
     mean,
     median,
@@ -34,7 +33,7 @@ from pytest_evals.dialects.lm_eval.shims.samplers import (
     ContextSampler,
     FirstNSampler,
 )
-from pytest_evals.dialects.lm_eval.shims.task import Task
+from pytest_evals.dialects.lm_eval.shims.task import Instance, Task
 
 _DETOKENIZATION = (
     (" n't", "n't"),

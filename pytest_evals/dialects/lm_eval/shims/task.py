@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -20,6 +21,31 @@ from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
     needs_lm_eval,
     newer_name_message,
 )
+
+
+@dataclass
+class Instance:
+    """One request; ``metadata`` is task name, document index and number of repeats."""
+
+    request_type: str
+    doc: dict[str, Any]
+    arguments: Any
+    idx: int
+    metadata: tuple[str | None, int | None, int | None] = (None, None, None)
+    resps: list[Any] = field(default_factory=list)
+    filtered_resps: dict[str, Any] = field(default_factory=dict)
+    task_name: str | None = None
+    doc_id: int | None = None
+    repeats: int | None = None
+
+    def __post_init__(self) -> None:
+        self.task_name, self.doc_id, self.repeats = self.metadata
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments, always a tuple."""
+        given = self.arguments
+        return given if isinstance(given, tuple) else (given,)
 
 
 def _abstract(name: str) -> Any:
