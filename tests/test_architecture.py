@@ -167,6 +167,7 @@ FOREIGN_NAMES = {"Filter", "Message", "Metric", "ModelResponse", "Task"}
 """Classes that task files of other programs import by these names."""
 
 
+@pytest.mark.guests
 def test_public_classes_have_names_of_their_own() -> None:
     """A class name identifies one class in the whole package."""
     names = [

@@ -59,6 +59,7 @@ def test_a_path_that_no_file_system_takes_is_an_error_with_its_line(load, key, p
     assert str(caught.value).startswith("toy.yaml:")
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("path", PATHS[:2], ids=len)
 @pytest.mark.parametrize("tag", ["{$ref: %s}", "!include %s"])
 def test_a_latticeflow_reference_to_such_a_path_is_one_too(load, tag, path):

@@ -10,6 +10,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from pytest_evals import ModelError, Response
+from pytest_evals.core.guests import MODEL_KINDS
 from pytest_evals.core.model import NO_FINGERPRINT, Model
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.core.response_contract import as_model
@@ -31,6 +32,10 @@ from pytest_evals.models.registry import (
 from pytest_evals.models.spec import ModelSpec
 
 CHAT = (Message("user", "Hello"),)
+ALL_KINDS = [
+    pytest.param(name, marks=[pytest.mark.guests] if name in MODEL_KINDS else [])
+    for name in KINDS
+]
 
 
 class Plain:
@@ -85,7 +90,7 @@ def test_the_registry_loads_no_kind_until_a_spec_names_it():
     assert {*then} == {*own, "pytest_evals.models.scripted"}
 
 
-@pytest.mark.parametrize("name", [*KINDS])
+@pytest.mark.parametrize("name", ALL_KINDS)
 def test_a_kind_is_imported_without_its_libraries(name):
     heavy = {"torch", "transformers", "openai", "httpx", "ray", "numpy", "jinja2"}
     code = (
@@ -97,7 +102,7 @@ def test_a_kind_is_imported_without_its_libraries(name):
     assert not heavy & {*modules}
 
 
-@pytest.mark.parametrize("name", [*KINDS])
+@pytest.mark.parametrize("name", ALL_KINDS)
 def test_the_example_of_a_kind_is_one_of_its_specs(name):
     assert parse_spec(KINDS[name].example).kind == name
 
@@ -122,6 +127,7 @@ def test_a_kind_needs_only_a_way_to_open_it(monkeypatch):
         kind.name = "other"
 
 
+@pytest.mark.guests
 def test_replicas_are_of_kinds_that_run_where_they_are_opened():
     assert {name for name in KINDS if KINDS[name].is_local} == {"hf", "scripted"}
     spec = parse_spec("ray:scripted:first,replicas=2")

@@ -207,6 +207,7 @@ TASKS_TABLE = [
 """
 
 
+@pytest.mark.guests
 def test_tasks_of_lighteval_have_the_same_prompt(quiz):
     (quiz.path / "data").mkdir()
     for name in ("rows", "train"):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.guests
+
 PROJECT = Path(__file__).parents[1] / "task_files" / "valid" / "latticeflow"
 RUN = ("--model=scripted:model.jsonl", "-p", "no:cacheprovider")
 

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.guests
+
 TABLE = """
 TASKS_TABLE = [
     LightevalTaskConfig(

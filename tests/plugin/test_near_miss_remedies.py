@@ -86,6 +86,7 @@ def test_an_argument_of_a_scorer_in_python(pytester, suite):
     assert remedy(pytester) is None
 
 
+@pytest.mark.guests
 def test_a_normalizer_of_lighteval(pytester, suite):
     suite("lighteval", "em", CASE)
     text = remedy(pytester)
@@ -97,6 +98,7 @@ def test_a_normalizer_of_lighteval(pytester, suite):
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("answers", [SPACE, CASE], ids=["whitespace", "case"])
 def test_a_template_of_latticeflow(pytester, suite, answers):
     suite("latticeflow", "accuracy", answers)

@@ -223,6 +223,7 @@ def words_of(done):
     return " ".join(done.stdout.str().split())
 
 
+@pytest.mark.guests
 def test_plan_shows_the_cost_of_each_model_of_a_latticeflow_file(
     suite, server, latticeflow
 ):
@@ -244,6 +245,7 @@ def test_plan_shows_the_cost_of_each_model_of_a_latticeflow_file(
     assert server[1] == []
 
 
+@pytest.mark.guests
 def test_plan_takes_the_token_limit_of_a_latticeflow_template(suite, latticeflow):
     latticeflow(SHORT)
     words = words_of(suite.run("evals", "--evals-plan", model=None))
@@ -251,6 +253,7 @@ def test_plan_takes_the_token_limit_of_a_latticeflow_template(suite, latticeflow
     assert words.count("at most 50 generated tokens") == 2
 
 
+@pytest.mark.guests
 def test_plan_leaves_out_stored_responses_of_a_latticeflow_model(suite, latticeflow):
     latticeflow(CHAT)
     suite.run("evals", model=None)
@@ -261,6 +264,7 @@ def test_plan_leaves_out_stored_responses_of_a_latticeflow_model(suite, latticef
     assert "openai:a: " not in words
 
 
+@pytest.mark.guests
 def test_plan_shows_the_cost_of_judging_stored_answers(suite, server):
     spec, prompts = server
     (suite.evals / "quiz.yaml").unlink()

@@ -181,6 +181,7 @@ NULL_TARGET = (
 )
 
 
+@pytest.mark.guests
 def test_in_native_files_a_null_is_an_error_of_the_document(latticeflow):
     done = latticeflow("--model=scripted:echo")
     done.assert_outcomes(errors=2)
@@ -199,6 +200,7 @@ def test_in_native_files_a_null_is_an_error_of_the_document(latticeflow):
     done.stdout.fnmatch_lines([f"*{NULL_PROMPT[0]}", f"*{NULL_TARGET[0]}"])
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize(
     ("arguments", "tags", "allowed"),
     [
@@ -238,6 +240,7 @@ TALK = """\
 """
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("later", ["{{ sample.a or 3 }}", "Bye."])
 def test_conversations_are_compared_as_a_whole(latticeflow, pytester, later):
     latticeflow("--collect-only")
@@ -271,6 +274,7 @@ TASKS_TABLE = [
 """
 
 
+@pytest.mark.guests
 def test_identical_prompts_of_a_lighteval_task_are_errors(suite):
     (suite.evals / "quiz.yaml").unlink()
     text = LIGHTEVAL.replace("METRIC", "Metrics.loglikelihood_acc")

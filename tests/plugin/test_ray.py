@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.guests
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),

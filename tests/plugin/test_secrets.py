@@ -342,6 +342,7 @@ LATTICEFLOW = {
 }
 
 
+@pytest.mark.guests
 def test_no_output_of_latticeflows_files_has_a_secret(pytester, port):
     project = Path(__file__).parents[1] / "task_files" / "valid" / "latticeflow"
     evals = pytester.path / "evals"

@@ -105,6 +105,7 @@ JUDGE = LATTICEFLOW[
 ]
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize(
     ("text", "other", "line", "fault"),
     [

@@ -274,6 +274,7 @@ def test_a_class_that_cannot_be_run_is_one_error_of_its_file(more, fault, tmp_pa
     assert str(error.value).count("t.yaml:2: ") == 1
 
 
+@pytest.mark.guests
 def test_metrics_of_lighteval_are_measured_next_to_those_of_the_class(tmp_path):
     (tmp_path / "task.py").write_text(MODULE)
     (tmp_path / "t.yaml").write_text(
@@ -295,6 +296,7 @@ def test_metrics_of_lighteval_are_measured_next_to_those_of_the_class(tmp_path):
     assert values == {"seen": 3, "em:strip_strings=True": 1, "simpleqa_judge": 0}
 
 
+@pytest.mark.guests
 def test_a_metric_that_a_class_cannot_measure_is_reported_with_its_line(tmp_path):
     (tmp_path / "task.py").write_text(MODULE)
     (tmp_path / "t.yaml").write_text(
