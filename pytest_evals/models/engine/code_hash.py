@@ -75,11 +75,14 @@ def computing_sources(root: str, package: Path) -> dict[str, str]:
         name = waiting.pop()
         if name in found or _is_ignored(name):
             continue
-        source = _path(name, package).read_text(encoding="utf-8")
-        found[name] = without_comments(source)
+        path = _folder(name, package) or _file(name, package)
+        found[name] = without_comments(path.read_text(encoding="utf-8"))
         for module, item in _imports(found[name]):
             inner = f"{module}.{item}"
-            waiting.append(inner if _path(inner, package).is_file() else module)
+            is_module = _folder(module, package) and (
+                _file(inner, package).is_file() or _folder(inner, package)
+            )
+            waiting.append(inner if is_module else module)
     return found
 
 
@@ -106,9 +109,15 @@ def _is_ignored(name: str) -> bool:
     return any(".".join(parts[:n]) in NOT_COMPUTING for n in range(2, len(parts) + 1))
 
 
-def _path(name: str, package: Path) -> Path:
-    path = package.joinpath(*name.split(".")[1:])
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+def _file(name: str, package: Path) -> Path:
+    return package.joinpath(*name.split(".")[1:]).with_suffix(".py")
+
+
+@cache
+def _folder(name: str, package: Path) -> Path | None:
+    """The module of a package; ``None`` if the name is that of a single module."""
+    path = package.joinpath(*name.split(".")[1:], "__init__.py")
+    return path if path.is_file() else None
 
 
 def _imports(source: str) -> Iterator[tuple[str, str]]:
