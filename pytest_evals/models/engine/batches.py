@@ -104,10 +104,7 @@ def in_batches(
 
 def default_tokens(model: Any, bytes_per_token: int) -> int:
     """Default token limit: half of the free memory of the fullest device.
-
-    Args:
-        bytes_per_token: Memory per token during a forward pass.
-    """
+    ``bytes_per_token``: memory per token during a forward pass."""
     free = None if model.device.type == "cpu" else free_bytes(devices_of(model))
     if free is None:
         return CPU_TOKENS

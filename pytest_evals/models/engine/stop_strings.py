@@ -82,11 +82,8 @@ def answer_text(
     encoder: RequestEncoder, tokens: Sequence[int], mark: str
 ) -> AnswerText:
     """The completion without the model's thinking (lm-eval 0.4.13,
-    ``HFLM.generate_until``).
-
-    Args:
-        mark: The string, or the id as digits, that ends the thinking; empty for none.
-    """
+    ``HFLM.generate_until``). ``mark``: the string, or the id as digits, that ends the
+    thinking; empty for none."""
     text = encoder.decode(tokens)
     if not mark:
         return AnswerText(text, False)

@@ -101,13 +101,9 @@ class RequestFailedError(Exception):
 
 
 def fix_of(kind: str, words: Mapping[str, str]) -> str:
-    """The fix for an error of that kind; empty if unknown.
-
-    Args:
-        words: The settings of the model: ``url`` and ``rate`` are their names; ``key``,
-            ``api`` and ``path`` are the fixes of a refused key, of unusable replies and
-            of an unknown path or model.
-    """
+    """The fix for an error of that kind; empty if unknown. ``words``: the settings of
+    the model: ``url`` and ``rate`` are their names; ``key``, ``api`` and ``path`` are
+    the fixes of a refused key, of unusable replies and of an unknown path or model."""
     return _FIXES.get(kind, "").format_map(words)
 
 

@@ -112,11 +112,8 @@ class ConcurrencyLimit:
         self._limit = min(self._most, self._limit + 1 / self._limit)
 
     def too_much(self, began: float, wait_s: float) -> None:
-        """Halve the limit on overload, once for all requests in flight.
-
-        Args:
-            wait_s: For how long nothing at all is to be sent.
-        """
+        """Halve the limit on overload, once for all requests in flight. ``wait_s``: for
+        how long nothing at all is to be sent."""
         now = self._now()
         if wait_s:
             self._resume = max(self._resume, now + wait_s)

@@ -69,10 +69,7 @@ class SpendCap:
     @asynccontextmanager
     async def request(self, most: float) -> AsyncIterator[Payment]:
         """Count a request while it is sent. Waits for the cost of requests in flight if
-        this one may not fit.
-
-        Args:
-            most: The highest cost that it may have."""
+        this one may not fit. ``most``: the highest cost that it may have."""
         if self._ledger is None:
             yield Payment(most)
             return

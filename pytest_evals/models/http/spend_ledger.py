@@ -96,11 +96,8 @@ class Ledger:
         return cost if fits else -1
 
     def settle(self, model: str, reserved: int, cost: int, factor: float) -> None:
-        """Replace the reserved cost of a request by its real one.
-
-        Args:
-            factor: Its real cost, divided by the highest by its length.
-        """
+        """Replace the reserved cost of a request by its real one. ``factor``: its real
+        cost, divided by the highest by its length."""
         query = (
             "UPDATE spent SET cost = cost + ?, reserved = reserved - ?, "
             "factor = max(factor, ?) WHERE model = ?"

@@ -31,12 +31,8 @@ def spend_plan_of(
     requests: Sequence[Request],
     counted: tuple[int, int] | None = None,
 ) -> SpendPlan:
-    """The plan of a run.
-
-    Args:
-        counted: Number of requests and of their prompts' tokens, by a tokenizer; by
-            default each request is sent, and tokens are estimated.
-    """
+    """The plan of a run. ``counted``: number of requests and of their prompts' tokens,
+    by a tokenizer; by default each request is sent, and tokens are estimated."""
     n_requests, n_prompt_tokens = counted or (
         len(requests),
         round(sum(map(_bytes_of, requests)) / _TOKEN_BYTES),

@@ -78,11 +78,8 @@ class Usage:
         return int(self.shown["replies"])
 
     def sent(self, again: str = "") -> None:
-        """Count a sent request.
-
-        Args:
-            again: Reason of a retry in one word; empty for a first attempt.
-        """
+        """Count a sent request. ``again``: reason of a retry in one word; empty for a
+        first attempt."""
         self.shown["requests"] += 1
         if again:
             self.shown["retries"] += 1

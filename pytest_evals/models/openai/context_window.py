@@ -52,11 +52,7 @@ async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
 
 def length_advice(message: str, settings: OpenAISettings) -> str:
     """Advice to append to an error message; empty if the error is not about the
-    request's length.
-
-    Args:
-        message: The beginning of the server's error message.
-    """
+    request's length. ``message``: the beginning of the server's error message."""
     if not _TOO_LONG.search(message):
         return ""
     what = "; the prompt and the answer's limit exceed the server's context window"

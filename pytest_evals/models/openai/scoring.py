@@ -90,11 +90,8 @@ class ServerScorer:
                     self.candidates = CandidateScorer(self.ask_candidates)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
-        """Tokenize all requests that will be scored, if ids are sent.
-
-        Args:
-            window: Tokens of the server's window, 0 if unknown.
-        """
+        """Tokenize all requests that will be scored, if ids are sent. ``window``:
+        tokens of the server's window, 0 if unknown."""
         if self.encoding is not None:
             self.encoded = dict(self.encoding.scored(requests, window))
         if self.candidates is not None:

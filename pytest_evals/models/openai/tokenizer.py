@@ -92,11 +92,8 @@ class ServerTokenizer:
 
     def count(self, requests: Sequence[Request], window: int = 0) -> tuple[int, int]:
         """The number of requests that are sent, and of the tokens in their prompts;
-        requests with errors are not sent.
-
-        Args:
-            window: Tokens of the server's window, 0 if unknown.
-        """
+        requests with errors are not sent. ``window``: tokens of the server's window, 0
+        if unknown."""
         texts = [one for one in requests if isinstance(one, Generate)]
         ids = self._encoder.prompts([text.prompt for text in texts])
         sizes = [len(one) for one in ids if not isinstance(one, InvalidRequestError)]
@@ -113,10 +110,7 @@ class ServerTokenizer:
         """Generation requests that do not fit unchanged, or their errors.
 
         Prompts that only the server can encode, such as images, are excluded.
-
-        Args:
-            window: Tokens of the server's window.
-        """
+        ``window``: tokens of the server's window."""
         texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
         found: dict[Generate, FittedPrompt | str] = {}
         prompts = self._encoder.prompts([text.prompt for text in texts])

@@ -45,12 +45,8 @@ class TextEncoder:
         """Whether texts are encoded in parts."""
 
     def ids(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
-        """Ids of each distinct text.
-
-        Args:
-            specials: Whether to add special tokens; ``None`` for the tokenizer's own
-                rule.
-        """
+        """Ids of each distinct text. ``specials``: whether to add special tokens;
+        ``None`` for the tokenizer's own rule."""
         distinct = list(dict.fromkeys(texts))
         parted = [self._parts(text) for text in distinct]
         fronts = self._fronts([parts[0] for parts in parted], specials)
@@ -67,11 +63,7 @@ class TextEncoder:
         specials: bool | None,
     ) -> dict[tuple[str, str], Ids]:
         """Ids of each concatenated pair beyond the length of the first string's own
-        ids.
-
-        Args:
-            specials: As for :meth:`ids`, for both texts as one.
-        """
+        ids. ``specials``: as for :meth:`ids`, for both texts as one."""
         distinct = list(dict.fromkeys(pairs))
         stems = {a: self._stem(a) for a in dict.fromkeys(a for a, _ in distinct)}
         whole = self.ids((a + b for a, b in distinct if not stems[a]), specials)

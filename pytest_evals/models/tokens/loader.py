@@ -36,10 +36,8 @@ def tokenizer_of(settings: TokenizerSettings, config: Any = None) -> HfTokenizer
 
 
 def load_tokenizer(settings: TokenizerSettings, config: Any = None) -> Any:
-    """Load the tokenizer of transformers.
-
-    Args:
-        config: The model's config, if it is known."""
+    """Load the tokenizer of transformers. ``config``: the model's config, if it is
+    known."""
     with quiet(), one_error(settings.target):
         return read_tokenizer(settings, config)
 

@@ -175,11 +175,8 @@ def _interleaved(
     other: tuple[Ids, npt.NDArray[np.int64]],
     is_one: npt.NDArray[np.bool_],
 ) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The ids of words from two arrays, and the number of ids of each word.
-
-    Args:
-        is_one: For each word, whether it is from the first one.
-    """
+    """The ids of words from two arrays, and the number of ids of each word. ``is_one``:
+    for each word, whether it is from the first one."""
     n_ids = np.empty(len(is_one), np.int64)
     n_ids[is_one], n_ids[~is_one] = one[1], other[1]
     from_one = np.repeat(is_one, n_ids)

@@ -53,13 +53,9 @@ def _stages(
 
 
 def stage_numbers(blocks: Sequence[tuple[int, int]]) -> list[int]:
-    """The stage of each sequence: one more than that of the sequence which computes
-    its prefix first, 0 without a shared prefix.
-
-    Args:
-        blocks: Sequences in prefix order: blocks of each, and blocks at its beginning
-            that the previous one has too.
-    """
+    """The stage of each sequence: one more than that of the sequence which computes its
+    prefix first, 0 without a shared prefix. ``blocks``: sequences in prefix order:
+    blocks of each, and blocks at its beginning that the previous one has too."""
     numbers: list[int] = []
     path: list[tuple[int, int]] = []  # (blocks, stage that computes them first)
     for length, common in blocks:

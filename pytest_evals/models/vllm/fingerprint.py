@@ -49,11 +49,7 @@ def fingerprint(
     settings: VllmSettings, hash_file: HashFile
 ) -> Mapping[str, Any] | None:
     """JSON values that are equal for models with equal outputs; ``None`` if the model's
-    files are unknown.
-
-    Args:
-        hash_file: Path → hash of the file's content.
-    """
+    files are unknown. ``hash_file``: path → hash of the file's content."""
     shared = engine_fingerprint("vllm", settings.tokens, hash_file)
     if shared is None:
         return None

@@ -164,11 +164,8 @@ class ModelCacheDecoder:
 
 
 def _joined(caches: Sequence[Any], order: Sequence[int], width: int = 0) -> Any:
-    """A cache of some rows of several caches.
-
-    Args:
-        width: Columns of keys and values; 0 for those of the widest cache.
-    """
+    """A cache of some rows of several caches. ``width``: columns of keys and values; 0
+    for those of the widest cache."""
     width = width or max(map(_width, caches))
     joined = copy(caches[0])
     joined.layers = [

@@ -54,11 +54,8 @@ def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
 def sum_logprobs(
     targets: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
 ) -> dict[int, SpanScore]:
-    """Position of a span → its score.
-
-    Args:
-        run: Places → the logits at them, chunk by chunk.
-    """
+    """Position of a span → its score. ``run``: places → the logits at them, chunk by
+    chunk."""
     values: list[Tensor] = []
     hits: list[Tensor] = []
     for start, logits in run(targets.places):

@@ -55,10 +55,7 @@ class _Open:
 def groups_of(trie: Trie, shape: RowShape, cached: Ids) -> list[PrefixGroup]:
     """All sequences in groups, inner groups right after the one around them, but first
     those with the longest part of the ``cached`` prefix, which the others replace.
-
-    Args:
-        cached: (P,) ids of the cached prefix.
-    """
+    ``cached``: (P,) ids of the cached prefix."""
     known = trie.shared_with(cached)
     outermost = _Open(0, None)
     opened = [outermost]

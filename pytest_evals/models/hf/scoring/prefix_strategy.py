@@ -73,12 +73,8 @@ class PrefixStrategy:
         plain: PaddedStrategy,
         least: int | None = None,
     ) -> None:
-        """Score with a view and a shape.
-
-        Args:
-            least: Tokens of a prefix from which a batch may contain rows after several
-                prefixes; ``None`` for never.
-        """
+        """Score with a view and a shape. ``least``: tokens of a prefix from which a
+        batch may contain rows after several prefixes; ``None`` for never."""
         self.name = name
         self._see = see
         self._shape = shape
