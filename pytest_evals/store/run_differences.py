@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
@@ -64,7 +64,7 @@ def run_differences(
         *_texts(_model_changes(*both)),
         *_texts(_speech_changes(*both)),
         *_by_task({t: [*one.few_shot()] for t, one in per_task.items()}),
-        *(found for one in per_task.values() for found in one.prompts()),
+        *_prompts(pairs),
         *_by_task({t: [*one.settings()] for t, one in per_task.items()}),
         *_texts(_program_changes(*both)),
     ]
@@ -89,9 +89,7 @@ def _by_task(found: Mapping[str, Sequence[_Change]]) -> Iterator[RunDifference]:
             if one.is_known():
                 tasks.setdefault(one.text, []).append(task)
     for text, names in tasks.items():
-        named = ", ".join(names[:_EXAMPLES]) + ", …" * (len(names) > _EXAMPLES)
-        where = "" if len(names) == len(found) else f" in {named}"
-        yield RunDifference(text=f"{text}{where}")
+        yield RunDifference(text=f"{text}{_in_tasks(names, found)}")
 
 
 def _model_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
@@ -203,20 +201,33 @@ class _TaskChanges:
         versions = (_UNKNOWN if one is None else one for one in self._of("versions"))
         yield _Change("version of the task", *versions)
 
-    def prompts(self) -> Iterator[RunDifference]:
-        known = [
-            pair
-            for pair in self._pairs
-            if all(row.get("prompt_hash") is not None for row in pair)
-        ]
-        changed = [pair for pair in known if _is_other_prompt(*pair)]
-        if changed:
-            n = f"{len(changed):,} of {len(known):,} documents"
-            share = f"{len(changed) / len(known):.0%}"
-            yield RunDifference(
-                text=f"prompts: {n} ({share}) of {self._task} have another prompt",
-                examples=tuple(islice(map(_prompt_example, changed), _EXAMPLES)),
-            )
+
+def _prompts(pairs: Mapping[str, Sequence[Pair]]) -> Iterator[RunDifference]:
+    """The documents with another prompt, over all tasks."""
+    n, changed = 0, dict[str, list[Pair]]()
+    for task, both in pairs.items():
+        known = [one for one in both if all(r.get("prompt_hash") for r in one)]
+        n += len(known)
+        if found := [pair for pair in known if _is_other_prompt(*pair)]:
+            changed[task] = found
+    n_changed = sum(map(len, changed.values()))
+    if n_changed:
+        share = f"{n_changed:,} of {n:,} documents ({n_changed / n:.0%})"
+        firsts = (
+            f"{task}[{pair[1].get('id')}]: {_prompt_change(pair)}"
+            for task, found in changed.items()
+            for pair in found
+        )
+        yield RunDifference(
+            text=f"prompts: {share} have another prompt{_in_tasks([*changed], pairs)}",
+            examples=tuple(islice(firsts, _EXAMPLES)),
+        )
+
+
+def _in_tasks(names: Sequence[str], every: Collection[str]) -> str:
+    """`` in arc, gsm8k, …``; empty if all tasks are meant."""
+    named = ", ".join(names[:_EXAMPLES]) + ", …" * (len(names) > _EXAMPLES)
+    return "" if len(names) == len(every) else f" in {named}"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -257,10 +268,9 @@ def _prompt(row: Row) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _prompt_example(pair: Pair) -> str:
+def _prompt_change(pair: Pair) -> str:
     texts = [_prompt(row) for row in pair]
-    shown = word_diff(*texts) if all(texts) else "only hashes are stored"
-    return f"{pair[1].get('id')}: {shown}"
+    return word_diff(*texts) if all(texts) else "only hashes are stored"
 
 
 def word_diff(before: str, now: str) -> str:

@@ -93,5 +93,5 @@ def test_prompts_that_differ_are_counted_and_shown_as_a_word_diff():
     new = [row(1, f"{shots}Q: what is the total of 1 and 2?\nA:"), row(2, "same")]
     found = compare("main", side(rows=old), side(rows=new))
     (one,) = found.differences
-    assert one.text == "prompts: 1 of 2 documents (50%) of quiz have another prompt"
-    assert one.examples == ("1: … Q: what is the [-sum-]{+total+} of 1 and 2? …",)
+    assert one.text == "prompts: 1 of 2 documents (50%) have another prompt"
+    assert one.examples == ("quiz[1]: … Q: what is the [-sum-]{+total+} of 1 and 2? …",)
