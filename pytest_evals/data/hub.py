@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import MissingExtraError
@@ -48,6 +49,7 @@ class _Server:
 
     failed_at: float = float("-inf")
     away_s: float = AWAY_S
+    has_replied: bool = False
 
     def is_away(self) -> bool:
         """Return whether it was unreachable a short time ago."""
@@ -57,7 +59,7 @@ class _Server:
         """Record a failed attempt."""
         if self.failed_at > float("-inf"):
             self.away_s = min(2 * self.away_s, MOST_AWAY_S)
-        self.failed_at = time.monotonic()
+        self.failed_at, self.has_replied = time.monotonic(), False
 
 
 _HUB = ""
@@ -66,13 +68,21 @@ _servers: dict[str, _Server] = {}
 
 
 @contextmanager
-def sparing_hub() -> Iterator[bool]:
+def sparing_hub(*, probes: bool = False) -> Iterator[bool]:
     """Restrict the libraries to their caches in the block if the Hub was unreachable a
     short time ago, and remember that it is if the block fails for this reason.
+
+    Args:
+        probes: Whether to find out first whether it replies at all: the libraries try
+            for minutes if the network drops packets.
 
     Yields whether they are restricted.
     """
     hub = _servers.setdefault(_HUB, _Server())
+    if probes and not (hub.has_replied or hub.is_away()):
+        hub.has_replied = not _is_silent()
+        if not hub.has_replied:
+            hub.failed()
     is_away = hub.is_away()
     loaded = [sys.modules[one] for one in _OFFLINE_FLAGS if one in sys.modules]
     flags = [(vars(one), _OFFLINE_FLAGS[one.__name__]) for one in loaded]
@@ -127,7 +137,7 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
     datasets.disable_progress_bars()
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     with ExitStack() as stack:
-        is_away = of_hub and stack.enter_context(sparing_hub())
+        is_away = of_hub and stack.enter_context(sparing_hub(probes=True))
         try:
             yield
         except Exception as error:
@@ -155,7 +165,7 @@ def is_offline(files: Iterable[str]) -> bool:
     from huggingface_hub import constants
 
     server = _servers.setdefault(urlsplit(url).netloc, _Server())
-    if not (constants.HF_HUB_OFFLINE or server.is_away() or _replies(url)):
+    if not (constants.HF_HUB_OFFLINE or server.is_away() or _probe(url) == "reply"):
         server.failed()
     return constants.HF_HUB_OFFLINE or server.is_away()
 
@@ -180,14 +190,25 @@ def _urls(files: Iterable[str]) -> Iterator[str]:
             yield url
 
 
-def _replies(url: str) -> bool:
+def _is_silent() -> bool:
+    """Return whether a request to the Hub gets neither a reply nor an error."""
+    from huggingface_hub import constants
+
+    return not constants.HF_HUB_OFFLINE and _probe(constants.ENDPOINT) == "silence"
+
+
+def _probe(url: str) -> Literal["reply", "silence", "error"]:
+    """Return what a request to a server gets."""
+    from http.client import HTTPException
     from urllib.request import Request, urlopen
 
     try:
         with urlopen(Request(url, method="HEAD"), timeout=PROBE_S):
-            return True
-    except (OSError, ValueError) as error:
-        return hasattr(error, "code")  # a reply with an error status
+            return "reply"
+    except (OSError, ValueError, HTTPException) as error:
+        is_silent = isinstance(getattr(error, "reason", error), TimeoutError)
+        is_reply = hasattr(error, "code")  # with an error status
+        return "silence" if is_silent else "reply" if is_reply else "error"
 
 
 def _is_any(error: BaseException, names: frozenset[str]) -> bool:

@@ -157,7 +157,8 @@ def _check_builder(source: Source) -> None:
 
 def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
     try:
-        with sparing_hub():
+        names = getattr(getattr(maker, "__code__", None), "co_names", ())
+        with sparing_hub(probes="load_dataset" in names):
             splits_ = call(
                 lambda: maker(**source.arguments), (), "custom_dataset", source.place
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,8 @@ def clock(monkeypatch):
     seconds = [1000.0]
     monkeypatch.setattr(hub.time, "monotonic", lambda: seconds[0])
     monkeypatch.setattr(hub, "_servers", {})
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return seconds
 
 
@@ -59,6 +62,23 @@ def test_each_further_failure_doubles_the_time_without_requests(clock):
         assert not sends_request()
         clock[0] += 2
         assert sends_request()
+
+
+def test_a_hub_that_does_not_reply_is_asked_once(clock, monkeypatch):
+    """As on a network that drops packets: the library would try for minutes."""
+    monkeypatch.setattr(hub, "PROBE_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(1)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        assert not sends_request()
+        silent.accept()[0].close()
+        silent.settimeout(0.1)
+        assert not sends_request()
+        with pytest.raises(TimeoutError):
+            silent.accept()
+    clock[0] += 61
+    assert sends_request()  # a server that refuses connections fails at once
 
 
 @pytest.mark.parametrize(
