@@ -194,14 +194,6 @@ class Response:
         }
 
     @property
-    def is_plain(self) -> bool:
-        """Whether there is nothing in addition to the answer."""
-        return (
-            self.data is self.usage is self.metadata is None
-            and self.steps == self.calls == self.contexts == self.messages == ()
-        )
-
-    @property
     def is_refusal(self) -> bool:
         """Whether the model replied with a refusal. It is an error unless the task
         scores it; the store keeps it without the error."""

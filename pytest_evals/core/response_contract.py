@@ -147,7 +147,10 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.cost),
         type(given.error),
     )
-    alone = given.is_plain
+    alone = (  # nothing in addition to the answer
+        given.data is given.usage is given.metadata is None
+        and given.steps == given.calls == given.contexts == given.messages == ()
+    )
     if given.error and kinds[-1] is str and alone and not given.is_refusal:
         return _without_secrets(given)
     is_plain = kinds in _PLAIN and given.top_logprobs == () and alone

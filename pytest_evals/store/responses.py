@@ -230,7 +230,7 @@ class Responses:
     def _write(self, rows: Sequence[Row]) -> None:
         now = time.time()
         bodies = [response_body(response) for _, response in rows]
-        has_more = not all(response.is_plain for _, response in rows)
+        has_more = any(response.returned for _, response in rows)
         if has_more or has_secrets(bodies):
             kept = [
                 not (has_secrets([body]) or masked(more := response.returned) != more)
