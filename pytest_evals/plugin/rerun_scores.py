@@ -38,7 +38,14 @@ class RerunScores:
             "n_same": self.n_same,
             "runs": [
                 [
-                    [*key, {at: v for at, v in values.items() if _is_number(v)}]
+                    [
+                        *key,
+                        {
+                            at: v
+                            for at, v in values.items()
+                            if isinstance(v, int | float)
+                        },
+                    ]
                     for key, values in run.items()
                 ]
                 for run in self.runs
@@ -55,10 +62,6 @@ class RerunScores:
             for task, key, values in run:
                 mine = scores.setdefault((task, key), {})
                 mine |= {int(at): value for at, value in values.items()}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 def scores_of(records: Sequence[Record]) -> Scores:

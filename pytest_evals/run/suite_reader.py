@@ -51,8 +51,9 @@ def read_suite(
     """
     here = Path.cwd()
     selection = Selection(also=options.takes)
-    hooked = partial(_constant, adds_metrics)
-    suite = Suite(here, gates, selection, hooked=hooked, raises=False)
+    suite = Suite(
+        here, gates, selection, hooked=lambda folder: adds_metrics, raises=False
+    )
     library = options.library
     if not isinstance(library, TaskLookup):
         library = TaskLookup(here, scanner=Scanner(skips=is_skipped))
@@ -65,7 +66,7 @@ def read_suite(
         {run.place.path.absolute() for run in suite.all()},
         gates,
         partial(load_group, options=options),
-        hooked=hooked,
+        hooked=lambda folder: adds_metrics,
         is_chosen=any(isinstance(source, Task | Group | Eval) for source in sources),
     )
     problems = [*suite.gate_faults, *faults.problems]
@@ -86,10 +87,6 @@ def read_suite(
     return suite
 
 
-def _constant(value: bool, folder: Path) -> bool:
-    return value
-
-
 def _loaded(
     source: Source, options: TaskOptions, load: Loader | None
 ) -> Iterable[Task | Group]:
@@ -102,13 +99,9 @@ def _loaded(
         root = path if os.path.isdir(path) else path.parent
         options = replace(options, library=TaskLookup(root))
     if os.path.isdir(path):
-        return load_folder(path, options, load or _no_file)
+        return load_folder(path, options, load or (lambda path: None))
     tasks = load(path) if load is not None and os.path.isfile(path) else None
     return load_file(path, options) if tasks is None else tasks
-
-
-def _no_file(path: Path) -> None:
-    return None
 
 
 def _folder(source: Source) -> Path | None:

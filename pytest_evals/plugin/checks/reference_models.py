@@ -62,8 +62,9 @@ def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> N
         tasks = [one.task for one in model.documents]
         try:
             check_model(config, session.run.inference.answers, model.spec, tasks)
-            if any(JUDGE in task.models.values() for task in tasks):
-                _check_judge(config)
+            is_judged = any(JUDGE in task.models.values() for task in tasks)
+            if is_judged and overrides_judge(config):
+                raise pytest.UsageError(_JUDGE)
             if is_distributed(config):
                 for task in tasks:
                     _check_hooks(config, task.source.path)
@@ -73,12 +74,10 @@ def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> N
             raise pytest.UsageError(f"{where}: {error}") from None
 
 
-def _check_judge(config: pytest.Config) -> None:
-    if overrides_judge(config):
-        raise pytest.UsageError(
-            "its answers cannot be judged by an eval_judge fixture of a conftest.py\n"
-            "  fix: give the judge with --evals-judge"
-        )
+_JUDGE = (
+    "its answers cannot be judged by an eval_judge fixture of a conftest.py\n"
+    "  fix: give the judge with --evals-judge"
+)
 
 
 def _check_hooks(config: pytest.Config, path: Path) -> None:

@@ -127,6 +127,8 @@ def task_options(
 ) -> TaskOptions:
     """What the command line changes in every task."""
     root = suite_root(config, options.include_path)
+    with usage_errors():
+        metrics = registered_metrics(config.hook, config)
     return TaskOptions(
         takes=selection.takes,
         variants=selection.variants,
@@ -147,15 +149,10 @@ def task_options(
         ),
         root=str(root),
         base=str(config.invocation_params.dir),
-        metrics=_registered(config),
+        metrics=metrics,
         files=files,
         **_shared(options, TaskOptions),
     )
-
-
-def _registered(config: pytest.Config) -> dict[str, Any]:
-    with usage_errors():
-        return registered_metrics(config.hook, config)
 
 
 def public(options: Options) -> dict[str, Any]:

@@ -81,7 +81,10 @@ def pack(
         record.excluded,
         _of_doc(record.doc),
         [_of_request(request) for request in record.requests],
-        [_of_exchange(exchange) for exchange in record.exchanges],
+        [
+            (one.model, _of_request(one.request), _of_response(one.response))
+            for one in record.exchanges
+        ],
         dict(record.labels),
         record.compared and (dict(record.compared.answers), *record.compared[1:]),
         dict(record.facts),
@@ -129,16 +132,8 @@ def unpack(data: bytes) -> ReceivedDocument:
 
 
 def _of_request(request: Request) -> tuple[Any, ...]:
-    return (type(request).__name__, *_values(request))
-
-
-def _of_exchange(one: Exchange) -> tuple[Any, ...]:
-    return (one.model, _of_request(one.request), _of_response(one.response))
-
-
-def _values(one: Any) -> list[Any]:
-    """The fields of a record, with chats as plain tuples."""
-    return [_plain(getattr(one, field.name)) for field in fields(one)]
+    values = [_plain(getattr(request, field.name)) for field in fields(request)]
+    return (type(request).__name__, *values)
 
 
 def _plain(value: Any) -> Any:

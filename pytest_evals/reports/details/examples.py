@@ -43,7 +43,9 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(record.doc.target_text, _ANSWER),
-        "reason": cut(_reason(record), _PROMPT),
+        "reason": cut(
+            next((s.explanation for s in record.scores if s.explanation), ""), _PROMPT
+        ),
     }
     return [f"{indent}{name:7} {text}" for name, text in facts.items() if text]
 
@@ -102,11 +104,6 @@ def _turns(record: Record) -> str:
     if not isinstance(last, Generate) or isinstance(last.prompt, str):
         return ""
     return "\n".join(f"{message.role}: {message.content}" for message in last.prompt)
-
-
-def _reason(record: Record) -> str:
-    """Return the explanation of the first score that has one."""
-    return next((s.explanation for s in record.scores if s.explanation), "")
 
 
 def document_lines(record: Record) -> list[str]:

@@ -111,16 +111,13 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     }
     if any(lacking.values()) or result.n_selected < result.n_total:
         counts = lacking
-        if _is_first(verdict.metric, result):
+        metric = verdict.metric  # of the first metric, documents are correct or wrong
+        first = result.metrics[0] if result.metrics else metric
+        if metric is None or first is None or metric.key == first.key:
             counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
         numbers = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
         yield "documents: " + "; ".join(filter(None, (numbers, _selected(result))))
     yield from (one_line(note) for note in verdict.notes if not is_environment(note))
-
-
-def _is_first(metric: MetricResult | None, result: TaskResult | GroupResult) -> bool:
-    """Return whether a metric may be the one that counts documents as correct."""
-    return metric is None or not result.metrics or metric.key == result.metrics[0].key
 
 
 def _selected(result: TaskResult | GroupResult) -> str:

@@ -127,7 +127,11 @@ def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
     doc, status, error = record.doc, record.status, record.error
     responses = record.own_responses
-    row = unwatched(doc.row) or _question(doc)
+    row = unwatched(doc.row) or {
+        "query": doc.query,
+        "choices": doc.choices,
+        "gold_index": doc.gold_index,
+    }
     target = _target(doc)
     arguments, answers = _asked(record)
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
@@ -158,7 +162,7 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["excluded"] = record.excluded
     if record.responses and (tops := record.responses[0].top_logprobs):
         facts["top_logprobs"] = shown_top_logprobs(tops)
-    more = [one.returned for one in record.responses if not one.is_plain]
+    more = [one.returned for one in record.responses]
     for name in dict.fromkeys(key for one in more for key in one):
         facts[name] = masked([getattr(one, name) for one in record.responses])
     if record.exchanges:
@@ -229,11 +233,6 @@ def _alike(value: Any) -> bool:
     elif kind is not list:
         return False
     return _ALIKE.issuperset(map(type, value)) or all(map(_alike, value))
-
-
-def _question(doc: Doc) -> dict[str, Any]:
-    """Return the fields of a document without a row."""
-    return {"query": doc.query, "choices": doc.choices, "gold_index": doc.gold_index}
 
 
 def _choices(doc: Doc) -> dict[str, Any]:
