@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import pytest_evals
+from tests.tools.measures import ROOT, traces
 
 PACKAGE = Path(pytest_evals.__file__).parent
 
@@ -229,3 +231,17 @@ def test_no_assertion_holds_whatever_the_code_does() -> None:
         if isinstance(node, ast.Assert) and is_vacuous(node.test)
     ]
     assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "most_modules", "most_hops"), [("evaluate", 15, 40), ("pytest", 30, 80)]
+)
+def test_a_document_crosses_few_modules(
+    how: str, most_modules: int, most_hops: int
+) -> None:
+    titles = [title for title, _ in traces(ROOT)]
+    (found,) = (title for title in titles if title.startswith(f"one document, {how}"))
+    modules, hops = re.findall(r"\d+", found)
+    assert int(modules) <= most_modules
+    assert int(hops) <= most_hops
