@@ -87,6 +87,7 @@ RULES = {
     "kl": "divergence (`kl`)",
     "groups": "groups of tasks",
     "sampled_runs": "sampled runs with a complete baseline",
+    "sampled_groups": "groups of sampled tasks with a complete baseline",
     "corpus": "F1, perplexities and medians, against a baseline",
     "families": "any gate of a family",
     "labels": "a judge with human labels",

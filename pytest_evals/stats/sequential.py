@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pytest_evals.stats.intervals import ConfidenceInterval
 
 Numbers = NDArray[np.float64]
 
@@ -28,13 +29,6 @@ _PSEUDO, _VARIANCE, _LEAST_VARIANCE = 4.0, 0.05, 1e-4
 _ROUNDING = 1e-9
 """Relative tolerance of sums, per number."""
 _STEPS = 40
-
-
-class Bounds(NamedTuple):
-    """Two one-sided confidence limits of a sum."""
-
-    low: float
-    high: float
 
 
 class Evidence:
@@ -183,7 +177,7 @@ class Urn:
 
 def sum_bounds(
     low: Numbers, high: Numbers, n: int, error: float, old: Numbers | None = None
-) -> Bounds:
+) -> ConfidenceInterval:
     """Return anytime-valid confidence limits of the sum of all ``n`` numbers.
 
     Args:
@@ -197,7 +191,7 @@ def sum_bounds(
     def answer(target: float) -> bool | None:
         return Urn(n, target, error=error, old=old).read(low, high)
 
-    return Bounds(
+    return ConfidenceInterval(
         _edge(first, last, lambda target: answer(target) is True),
         -_edge(-last, -first, lambda target: answer(-target) is False),
     )
