@@ -120,7 +120,12 @@ def cached(read: Read) -> Read:
     return lambda given: of_text(json.dumps(given, sort_keys=True))
 
 
-def check_rows(scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases) -> None:
+def check_rows(
+    scorers: Sequence[tuple[AnswerScorer, Place]],
+    cases: EvalCases,
+    *,
+    has_turns: bool,
+) -> None:
     """Check the scorers of rows before the run.
 
     Args:
@@ -131,18 +136,26 @@ def check_rows(scorers: Sequence[tuple[AnswerScorer, Place]], cases: EvalCases) 
     """
     rows = cases.rows()
     readers = [(one.check, at) for one, at in scorers if one.check is not None]
-    first = [cases.case(n) for n in range(min(len(rows), _MOST))]
-    turns = [{COLUMN: turn.checks} for case in first for turn in case.turns]
+    numbers = range(min(len(rows), _MOST)) if readers or has_turns else ()
+    first = {n: case for n in numbers if (case := _case(cases, n)) is not None}
+    turns = [{COLUMN: turn.checks} for case in first.values() for turn in case.turns]
     if scorers and not readers and any(map(_has_checks, (*rows, *turns))):
         what = "rows have checks, and score does not contain them"
         raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
     for check, at in readers:
-        for n, case in enumerate(first):
+        for n, case in first.items():
             try:
                 check(case)
             except (EvalsError, DocumentError) as error:
                 what = f"row {cases.ids().ids[n]!r}: {error}"
                 raise TaskFileError([Problem(what, at)]) from None
+
+
+def _case(cases: EvalCases, number: int) -> Case | None:
+    try:
+        return cases.case(number)
+    except DocumentError:
+        return None  # an error of its document
 
 
 def _has_checks(row: Mapping[str, Any]) -> bool:

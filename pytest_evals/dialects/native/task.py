@@ -123,7 +123,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             for one in parts.scorers
             if isinstance(one, AnswerScorer)
         ]
-        check_rows(places, cases)
+        check_rows(places, cases, has_turns=parts.has_turns)
         return cases
 
     rows = CaseRows(load, options)

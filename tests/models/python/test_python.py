@@ -174,7 +174,7 @@ def test_a_value_of_another_type_is_an_error_that_names_it(function, shown):
     found = answer(function)
     assert found.text == ""
     assert shown in found.error
-    assert found.error.endswith("\n  fix: return a str or a Response")
+    assert found.error.endswith("\n  fix: return a str, a dict or a Response")
 
 
 @pytest.mark.parametrize(
