@@ -42,6 +42,9 @@ from pytest_evals.dialects.resemblance import (
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError
 
+_DEPTH = 4
+"""Levels of mappings and lists that are searched; aliases can nest without end."""
+
 
 class Lookalike(NamedTuple):
     """Why a file is not read; whether it can only be ours, or may be another
@@ -163,12 +166,17 @@ def _type_fault(
     return what, name, f"{name}: …"
 
 
-def _inner(values: Mapping[Any, Any]) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Yield the mappings below the keys of a mapping, with the key."""
-    for key, value in values.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, dict):
-                yield str(key), one
+def _inner(
+    values: Any, outer: str = "", depth: int = _DEPTH
+) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Yield the mappings inside of a mapping or a list, with the outermost key."""
+    is_list = isinstance(values, list)
+    for key, value in (("", one) for one in values) if is_list else values.items():
+        name = outer or str(key)
+        if isinstance(value, dict):
+            yield name, value
+        if isinstance(value, dict | list) and depth > 1:
+            yield from _inner(value, name, depth - 1)
 
 
 def _unreadable(fault: Problem, text: str) -> Lookalike | None:
@@ -182,10 +190,7 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
 
     with suppress(yaml.YAMLError):
         if isinstance(entries := yaml.load(text, yaml.BaseLoader), list):
-            inner = [
-                one for x in entries if isinstance(x, dict) for _, one in _inner(x)
-            ]
-            for one in (*(x for x in entries if isinstance(x, dict)), *inner):
+            for _, one in _inner(entries):
                 found = resemblance(one)
                 is_single = len(entries) == 1 and found and not found.missing
                 if found and found.is_error and (has_gates(one) or is_single):

@@ -81,13 +81,7 @@ def firsts(rows: Sequence[Row]) -> list[Row]:
 def changed_documents(
     task: str, ids: Collection[str], before: Side, now: Side
 ) -> tuple[DocumentChange, ...]:
-    """Return the changes of documents that are in both runs.
-
-    Args:
-        ids: Ids of the documents in this run.
-        before: The baseline.
-        now: This run.
-    """
+    """Return the changes of documents that are in both runs."""
     pairs = pair_documents(before.rows.get(task, ()), now.rows.get(task, ()))
     return tuple(
         document_change(task, old, row)
@@ -97,13 +91,7 @@ def changed_documents(
 
 
 def refer(name: str, task: str, before: Side, now: Side) -> Reference:
-    """Return the baseline's values for the documents of a task.
-
-    Args:
-        name: Name of the baseline.
-        before: The baseline, with all rows of all filters.
-        now: This run; its rows have ``doc_id``, ``id``, ``reads`` and the hashes.
-    """
+    """Return the baseline's values for the documents of a task."""
     if task not in before.rows:
         known = [*before.rows]
         hint = suggestion(task, known)
@@ -387,13 +375,7 @@ def _changed(pairs: Sequence[Pair], now: Side) -> dict[str, list[Row]]:
 def _row_changes(
     pairs: Sequence[Pair], reads: Collection[str], now: Side
 ) -> dict[str, list[Row]]:
-    """Differences in rows that scoring depends on.
-
-    Args:
-        pairs: Documents whose rows differ.
-        reads: Fields that scoring reads.
-        now: The later run.
-    """
+    """Differences in rows that scoring depends on."""
     known = [pair for pair in pairs if all("choices_hash" in row for row in pair)]
     found: dict[str, list[Row]] = {}
     if len(known) < len(pairs):

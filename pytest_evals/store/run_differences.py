@@ -51,13 +51,7 @@ class _Change(NamedTuple):
 def run_differences(
     before: Side, now: Side, pairs: Mapping[str, Sequence[Pair]]
 ) -> tuple[RunDifference, ...]:
-    """The differences between two runs.
-
-    Args:
-        before: The baseline.
-        now: The later run.
-        pairs: Task → its documents in both runs.
-    """
+    """The differences between two runs."""
     both = (before.results, now.results)
     per_task = {task: _TaskChanges(before, now, task, pairs[task]) for task in pairs}
     found = [

@@ -42,6 +42,8 @@ def message_about(tmp_path, monkeypatch):
         (f"task quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
         (f"task: [quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
         ("- x:\n    promt: a\n    rows: []\n    gates: [a > 0]\n", 1, "not a list"),
+        ("- x:\n    y:\n      - promt: a\n        gates: [a > 0]\n", 1, "not a list"),
+        ("x:\n  - y: {prompt: a, gates: [a > 0]}\n", 1, "its keys are below 'x'"),
         (
             "x: 1\n---\nprompt: '{{q}}'\nmetadata:\n  gates: [exact > 0.5]\n",
             2,
