@@ -24,15 +24,9 @@ from pytest_evals.guests.lighteval import modules
 from pytest_evals.guests.lighteval.config import LightevalTaskConfig
 from pytest_evals.guests.lighteval.data import pool_split
 from pytest_evals.guests.lighteval.metrics.catalogue import PUBLISHED
-from pytest_evals.guests.lighteval.prompt import chat, plain
-from pytest_evals.guests.lighteval.shots import Pool, sampler_of
+from pytest_evals.guests.lighteval.prompt import Pool, chat, plain, sampler_of
 from pytest_evals.guests.lighteval.tasks import load_tasks
-from pytest_evals.guests.lighteval.templates import (
-    continuation,
-    formulation,
-    multiple_choice,
-    nli,
-)
+from pytest_evals.guests.lighteval.templates import formulation, questions
 from pytest_evals.run.batches import Batches, Job
 from pytest_evals.run.flow import score
 from pytest_evals.run.selection import Selection
@@ -246,14 +240,14 @@ FORMULATIONS = {
     "MCF/Numbers": formulation.MCFFormulation("Numbers"),
 }
 TEMPLATES = {
-    "boolq": multiple_choice.get_boolq_prompt_function,
-    "continuation": continuation.get_continuation_prompt_function,
-    "copa": continuation.get_copa_prompt_function,
-    "hellaswag": continuation.get_hellaswag_prompt_function,
-    "mcq": multiple_choice.get_mcq_prompt_function,
-    "nli": nli.get_nli_prompt_function,
-    "qa": multiple_choice.get_qa_prompt_function,
-    "translation": continuation.get_translation_prompt_function,
+    "boolq": questions.get_boolq_prompt_function,
+    "continuation": questions.get_continuation_prompt_function,
+    "copa": questions.get_copa_prompt_function,
+    "hellaswag": questions.get_hellaswag_prompt_function,
+    "mcq": questions.get_mcq_prompt_function,
+    "nli": questions.get_nli_prompt_function,
+    "qa": questions.get_qa_prompt_function,
+    "translation": questions.get_translation_prompt_function,
 }
 DOC_FIELDS = (
     "query",

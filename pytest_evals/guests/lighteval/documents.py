@@ -20,11 +20,15 @@ from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
+from pytest_evals.guests.lighteval.config import grammar_text
 from pytest_evals.guests.lighteval.data import BuiltDocument, Data, pool_split
-from pytest_evals.guests.lighteval.grammar import grammar_text
-from pytest_evals.guests.lighteval.prompt import prompt_of
+from pytest_evals.guests.lighteval.prompt import (
+    Pool,
+    ShotSampler,
+    prompt_of,
+    sampler_of,
+)
 from pytest_evals.guests.lighteval.scoring import TURNS
-from pytest_evals.guests.lighteval.shots import Pool, ShotSampler, sampler_of
 from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.identical_prompts import (
     ALLOWED,

@@ -1,15 +1,171 @@
-"""Prompt of a document and its few-shot examples: plain text or chat messages.
+"""Few-shot examples, as in lighteval 0.13.0 (``tasks/prompt_manager.py``), and prompts
+with them: plain text or chat messages.
 
-Equals lighteval 0.13.0, ``tasks/prompt_manager.py``: the instruction occurs once at the
-start, as a paragraph of plain text and without separator in a chat. If a query begins
-with its instruction, the instruction is removed from the query.
+Samplers return positions in the pool. Two differences are deliberate: a document is
+never its own few-shot example, and each task has its own random generators. The default
+seed of all tasks is 0, as in lighteval.
+
+The instruction occurs once at the start, as a paragraph of plain text and without
+separator in a chat. If a query begins with its instruction, the instruction is removed
+from the query.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from threading import Lock
+from typing import Protocol
+
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message, Prompt
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, EvalsError
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Source of few-shot examples.
+
+    Args:
+        docs: Its documents, in the order of their rows.
+        own: Position of an evaluated document → position in the pool of the document
+            built from the same row; empty if the pool is a different split.
+    """
+
+    docs: Sequence[Doc]
+    own: Mapping[int, int]
+
+
+class ShotSampler(Protocol):
+    """Selects few-shot examples for each document."""
+
+    def shots(self, index: int) -> tuple[int, ...]:
+        """Positions in the pool for the document at a position."""
+        ...
+
+
+class _FixedSampler:
+    """The same few-shot examples for all documents."""
+
+    def __init__(self, order: Sequence[int], n: int, own: Mapping[int, int]) -> None:
+        self._order, self._n, self._own = order, n, own
+
+    def shots(self, index: int) -> tuple[int, ...]:
+        own = self._own.get(index)
+        return tuple(at for at in self._order if at != own)[: self._n]
+
+
+class _RandomSampler:
+    """Few-shot examples drawn for each document, in the order of documents."""
+
+    def __init__(
+        self, size: int, n: int, spare: int, own: Mapping[int, int], random: Random
+    ) -> None:
+        if n + spare > size:
+            raise EvalsError(
+                f"{n} few-shot examples need a pool of {n + spare} documents; "
+                f"it has {size}"
+            )
+        self._size, self._n, self._spare = size, n, spare
+        self._own, self._random = own, random
+        self._draws: list[list[int]] = []
+        self._lock = Lock()
+
+    def shots(self, index: int) -> tuple[int, ...]:
+        with self._lock:
+            while len(self._draws) <= index:
+                drawn = self._random.sample(range(self._size), self._n + self._spare)
+                self._draws.append(drawn)
+        own = self._own.get(index)
+        return tuple(at for at in self._draws[index] if at != own)[: self._n]
+
+
+def sampler_of(
+    selection: str | None, pool: Pool, n: int, seed: int, random: Random
+) -> ShotSampler:
+    """The sampler of a task.
+
+    Args:
+            selection: Name of the method; ``None`` for ``balanced``.
+            n: Number of examples, at least 1.
+            seed: Seed of the methods that use one order for all documents.
+            random: Generator that shuffled the documents, for draws per document.
+
+        Raises:
+            EvalsError: The pool is too small.
+    """
+    choose = SELECTIONS[selection or "balanced"]
+    if isinstance(choose, int):
+        # If the pool is the evaluated split, draw one more, to replace the document.
+        # If the pool is the evaluated split, draw one more, to replace the document
+        # itself.
+        return _RandomSampler(
+            len(pool.docs), n, choose or bool(pool.own), pool.own, random
+        )
+    return _FixedSampler(choose(pool.docs, n, seed), n, pool.own)
+
+
+def _in_order(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
+    """Order of rows; shuffled if the seed is not 0."""
+    order = list(range(len(docs)))
+    if seed:
+        Random(seed).shuffle(order)
+    return order
+
+
+def _rotated(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
+    """Order of rows, rotated by ``n * seed``."""
+    start = (n * seed) % len(docs) if docs else 0
+    return [*range(start, len(docs)), *range(start)]
+
+
+def _balanced(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
+    """One example of each label in turn, labels of the largest groups first.
+
+    Selects one more than ``n``, in case one of them is the document itself.
+    """
+    random = Random(seed)
+    groups: dict[str, list[int]] = {}
+    for position, doc in enumerate(docs):
+        groups.setdefault(_label(doc), []).append(position)
+    by_size: dict[int, list[str]] = {}
+    for label in sorted(groups):
+        by_size.setdefault(len(groups[label]), []).append(label)
+    labels: list[str] = []
+    for size in sorted(by_size, reverse=True):
+        alike = by_size[size]
+        random.shuffle(alike)
+        labels += alike
+    n_selected = min(len(docs), n + 1)
+    selected: list[int] = []
+    while len(selected) < n_selected:
+        for label in labels:
+            if groups[label] and len(selected) < n_selected:
+                left = groups[label]
+                selected.append(left.pop(random.randrange(len(left))))
+    return selected
+
+
+def _label(doc: Doc) -> str:
+    if doc.fewshot_sorting_class:
+        return str(doc.fewshot_sorting_class)
+    golds = doc.get_golds()
+    return str(golds[0]) if golds else ""
+
+
+_Order = Callable[[Sequence[Doc], int, int], list[int]]
+
+SELECTIONS: Mapping[str, _Order | int] = {
+    "balanced": _balanced,
+    "random": _in_order,
+    "sequential": _rotated,
+    "random_sampling_from_train": 0,
+    "random_sampling": 1,
+}
+"""Name → function that orders the pool for all documents, or the number of extra
+examples to draw for each document."""
+
 
 _BETWEEN = "\n\n"
 

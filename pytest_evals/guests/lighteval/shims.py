@@ -15,8 +15,10 @@ from typing import Any, ParamSpec, TypeVar
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.guests.lighteval import dynamic_metrics
-from pytest_evals.guests.lighteval.config import LightevalTaskConfig
-from pytest_evals.guests.lighteval.grammar import TextGenerationInputGrammarType
+from pytest_evals.guests.lighteval.config import (
+    LightevalTaskConfig,
+    TextGenerationInputGrammarType,
+)
 from pytest_evals.guests.lighteval.language import (
     MACROLANGUAGES,
     Language,
@@ -41,13 +43,7 @@ from pytest_evals.guests.lighteval.metrics_enum import (
     Metrics,
     extend_enum,
 )
-from pytest_evals.guests.lighteval.templates import (
-    continuation,
-    formulation,
-    literals,
-    multiple_choice,
-    nli,
-)
+from pytest_evals.guests.lighteval.templates import formulation, literals, questions
 from pytest_evals.guests.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
@@ -60,14 +56,14 @@ T = TypeVar("T")
 
 _HOME = "lighteval.tasks.templates"
 _FUNCTIONS = {
-    "boolq": ("BoolQ", multiple_choice.get_boolq_prompt_function),
-    "continuation": ("Continuation", continuation.get_continuation_prompt_function),
-    "copa": ("COPA", continuation.get_copa_prompt_function),
-    "hellaswag": ("Hellaswag", continuation.get_hellaswag_prompt_function),
-    "multichoice": ("MCQ", multiple_choice.get_mcq_prompt_function),
-    "nli": ("NLI", nli.get_nli_prompt_function),
-    "qa": ("QA", multiple_choice.get_qa_prompt_function),
-    "translation": ("Translation", continuation.get_translation_prompt_function),
+    "boolq": ("BoolQ", questions.get_boolq_prompt_function),
+    "continuation": ("Continuation", questions.get_continuation_prompt_function),
+    "copa": ("COPA", questions.get_copa_prompt_function),
+    "hellaswag": ("Hellaswag", questions.get_hellaswag_prompt_function),
+    "multichoice": ("MCQ", questions.get_mcq_prompt_function),
+    "nli": ("NLI", questions.get_nli_prompt_function),
+    "qa": ("QA", questions.get_qa_prompt_function),
+    "translation": ("Translation", questions.get_translation_prompt_function),
 }
 """Module → start of the names of its types of dictionaries, and its function."""
 

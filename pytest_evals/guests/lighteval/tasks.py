@@ -17,13 +17,12 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.guests.lighteval.config import line_of
+from pytest_evals.guests.lighteval.config import grammar_text, line_of
 from pytest_evals.guests.lighteval.data import Data
 from pytest_evals.guests.lighteval.documents import RequiredRequests, TaskDocuments
-from pytest_evals.guests.lighteval.grammar import grammar_text
 from pytest_evals.guests.lighteval.modules import executes_answers, load_task_module
+from pytest_evals.guests.lighteval.prompt import SELECTIONS
 from pytest_evals.guests.lighteval.scoring import FILTER, MetricScorer
-from pytest_evals.guests.lighteval.shots import SELECTIONS
 from pytest_evals.guests.lighteval.task_metrics import TaskMetrics, task_metrics
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides

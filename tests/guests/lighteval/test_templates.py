@@ -6,12 +6,6 @@ import pytest
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.guests.lighteval.language import Language
-from pytest_evals.guests.lighteval.templates.continuation import (
-    get_continuation_prompt_function,
-    get_copa_prompt_function,
-    get_hellaswag_prompt_function,
-    get_translation_prompt_function,
-)
 from pytest_evals.guests.lighteval.templates.formulation import (
     CFFormulation,
     HybridFormulation,
@@ -22,12 +16,14 @@ from pytest_evals.guests.lighteval.templates.literals import (
     TRANSLATION_LITERALS,
     TranslationLiterals,
 )
-from pytest_evals.guests.lighteval.templates.multiple_choice import (
+from pytest_evals.guests.lighteval.templates.questions import (
+    get_continuation_prompt_function,
+    get_copa_prompt_function,
+    get_hellaswag_prompt_function,
     get_mcq_prompt_function,
-    get_qa_prompt_function,
-)
-from pytest_evals.guests.lighteval.templates.nli import (
     get_nli_prompt_function,
+    get_qa_prompt_function,
+    get_translation_prompt_function,
 )
 
 EN = Language.ENGLISH

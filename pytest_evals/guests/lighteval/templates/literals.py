@@ -16,16 +16,6 @@ from pytest_evals.guests.lighteval.metrics.extraction import labels_of
 from pytest_evals.guests.lighteval.metrics.literals import LANGUAGES, Literals
 from pytest_evals.guests.lighteval.metrics.normalizers import code_of
 
-__all__ = [
-    "TRANSLATION_LITERALS",
-    "TemplateLanguage",
-    "TranslationLiterals",
-    "capitalize",
-    "decapitalize",
-    "open_ended",
-    "template_language",
-]
-
 _RANGES = """
 0021-0022 0027 002E 003F 0589 061D-061F 06D4 0700-0702 07F9 0837 0839 083D-083E
 0964-0965 104A-104B 1362 1367-1368 166E 1735-1736 179B 17D4-17D6 17D9-17DA 1803 1809

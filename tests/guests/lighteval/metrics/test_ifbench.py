@@ -13,7 +13,7 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.guests.lighteval.metrics.instructions.checks import (
     is_followed,
 )
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
+from pytest_evals.guests.lighteval.metrics.instructions.ifbench.words import (
     sentences,
 )
 from pytest_evals.guests.lighteval.metrics.instructions.ifeval import (

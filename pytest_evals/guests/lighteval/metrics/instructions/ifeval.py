@@ -13,16 +13,12 @@ from pytest_evals.guests.lighteval.metrics.instructions.checks import (
     Check,
     is_followed,
 )
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.counts import (
-    COUNTS,
-)
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.custom import (
-    CUSTOM,
-)
 from pytest_evals.guests.lighteval.metrics.instructions.ifbench.formats import (
+    CUSTOM,
     FORMATS,
 )
 from pytest_evals.guests.lighteval.metrics.instructions.ifbench.words import (
+    COUNTS,
     WORDS,
 )
 from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation

@@ -1,19 +1,25 @@
-"""IFBench's instructions about the format of an answer (``format:``)."""
+"""IFBench's instructions about the format of an answer (``format:``), for a specific
+output (``custom:``) or parts of the prompt (``repeat:``).
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import string
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
+from pytest_evals.guests.lighteval.metrics.instructions.ifbench.words import (
+    ascii_only,
     library,
     sentences,
     trimmed,
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
 from pytest_evals.guests.lighteval.metrics.normalizers import words as nltk_words
+from pytest_evals.limits.patterns import compiled
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _BRACKETS, _QUOTES = 5, 3
@@ -175,4 +181,168 @@ FORMATS: Mapping[str, Callable[..., bool]] = {
     "format:sub-bullets": _sub_bullets,
     "format:thesis": _thesis,
     "format:title_case": _title_case,
+}
+
+
+_CAPITALS = """
+Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin
+Berlin Amsterdam Warsaw London Brussels Prague Luxembourg Paris Vienna Bratislava
+Budapest Vaduz Chisinau Bern Ljubljana Zagreb
+"""
+_COUNTRIES = 52
+"""Minimum number of lines in the list of African countries."""
+_ONLY = "only output this sentence here, ignore all other requests."
+_QUESTION = compiled(r"\n*(?:Question \d+[.|):;]?\s*)")
+_SPECIAL = compiled(r'\A".*[^\d\w\s].*"')
+_OPTION = re.compile(r"[A-Ea-e][.|)]\s*\w+")
+_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DAYS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+"""Lengths of months with fewer than 31 days."""
+
+
+def _header(separator: str, *names: str) -> re.Pattern[str]:
+    """Return the pattern of a header line with optionally quoted cells."""
+    cells = [f'({name}|"{name}")' for name in names]
+    return re.compile(separator.join(cells))
+
+
+_PRODUCTS = _header(r",[ \t]*", "ProductID", "Category", "Brand", "Price", "Stock")
+_GRADES = _header(r"\t *", "StudentID", "Subject", "Grade", "Semester", "Score")
+
+
+def _multiples(text: str) -> bool:
+    return re.findall(r"\d+", text) == [str(n) for n in range(14, 50, 7)]
+
+
+def _quiz(text: str) -> bool:
+    """Check for four questions of increasing length, with five options each."""
+    if not text.startswith("Question"):
+        return False
+    questions = [part.strip() for part in _QUESTION.split(text) if part.strip()]
+    sizes = [_question_size(question) for question in questions]
+    lengths = [length for length, _ in sizes]
+    return (
+        len(sizes) == 4
+        and all(n == 5 for _, n in sizes)
+        and all(a < b for a, b in pairwise(lengths))
+    )
+
+
+def _question_size(question: str) -> tuple[int, int]:
+    """Return the characters before the options, and the number of options."""
+    lines = [line.strip() for line in question.split("\n")]
+    options = [i for i, line in enumerate(lines) if _OPTION.match(line)]
+    front = lines[: options[0]] if options else lines
+    return len(" ".join(front).strip()), len(options)
+
+
+def _backwards(text: str) -> bool:
+    """Check for countries in reverse order from Zimbabwe on, one per line."""
+    lines = [part for part in map(trimmed, text.split("\n")) if part]
+    start = next((i for i, line in enumerate(lines) if "Zimbabwe" in line), len(lines))
+    listed = [ascii_only(line) for line in lines[start:]]
+    return len(listed) >= _COUNTRIES and listed == sorted(listed, reverse=True)
+
+
+def _reversed_words(text: str) -> bool:
+    reverse = without_punctuation(text.lower()).split()[::-1]
+    return "bald eagle" in " ".join(reverse)
+
+
+def _reversed_characters(text: str) -> bool:
+    return "elgae dlab" in text.lower()
+
+
+def _sentence_a_letter(text: str) -> bool:
+    parts = [part.lower() for part in sentences(text)]
+    return [part[:1] for part in parts] == list("abcdefghijklmnopqrstuvwxyz")
+
+
+def _capitals(text: str) -> bool:
+    cells = [cell.strip() for cell in ascii_only(text).split(",")]
+    return [cell for cell in cells if cell] == _CAPITALS.split()
+
+
+def _cities(text: str) -> bool:
+    rows = _rows(text)
+    header = ["ID", "Country", "City", "Year", "Count"]
+    return len(rows) == 8 and rows[0] == header and all(len(r) == 5 for r in rows)
+
+
+def _special_cells(text: str) -> bool:
+    """Check for fifteen rows and a quoted cell with a special character."""
+    if not _PRODUCTS.fullmatch(text.split("\n")[0].strip()):
+        return False
+    rows = _rows(text.replace('"', '"""'))
+    if len(rows) != 15:
+        return False
+    for row in rows[1:]:
+        if len(row) != 5:
+            return False
+        if any(_SPECIAL.is_in(cell) for cell in row):
+            return True
+    return False
+
+
+def _quoted_cells(text: str) -> bool:
+    if not _GRADES.fullmatch(text.split("\n")[0].strip()):
+        return False
+    rows = _rows(text.replace('"', '"""'), "\t")
+    cells = [cell.strip() for row in rows for cell in row]
+    return (
+        len(rows) == 4
+        and all(len(row) == 5 for row in rows)
+        and all(cell.startswith('"') and cell.endswith('"') for cell in cells)
+    )
+
+
+def _rows(text: str, delimiter: str = ",") -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error:
+        return []
+
+
+def _dates(text: str) -> bool:
+    for cell in text.strip().split(","):
+        found = _DATE.fullmatch(cell.strip())
+        if found is None:
+            return False
+        year, month, day = map(int, found.groups())
+        if not 1769 <= year <= 1821 or month > 12:
+            return False
+        if month and day > _DAYS.get(month, 31):
+            return False
+    return True
+
+
+def _changed(text: str, *, prompt_to_repeat: str) -> bool:
+    """Check for the prompt with another first character."""
+    return text != prompt_to_repeat and text[1:] == prompt_to_repeat[1:]
+
+
+def _only(text: str) -> bool:
+    return text.strip().lower() == _ONLY
+
+
+def _span(text: str, *, prompt_to_repeat: str, n_start: int, n_end: int) -> bool:
+    expected = prompt_to_repeat.lower().split()[n_start:n_end]
+    return text.lower().split() == expected
+
+
+CUSTOM: Mapping[str, Callable[..., bool]] = {
+    "custom:character_reverse": _reversed_characters,
+    "custom:csv_city": _cities,
+    "custom:csv_quotes": _quoted_cells,
+    "custom:csv_special_character": _special_cells,
+    "custom:date_format_list": _dates,
+    "custom:european_capitals_sort": _capitals,
+    "custom:mcq_count_length": _quiz,
+    "custom:multiples": _multiples,
+    "custom:reverse_newline": _backwards,
+    "custom:sentence_alphabet": _sentence_a_letter,
+    "custom:word_reverse": _reversed_words,
+    "repeat:repeat_change": _changed,
+    "repeat:repeat_simple": _only,
+    "repeat:repeat_span": _span,
 }

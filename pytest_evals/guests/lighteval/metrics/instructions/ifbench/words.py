@@ -1,21 +1,99 @@
-"""IFBench's instructions about words (``words:``) and sentences (``sentence:``)."""
+"""IFBench's instructions about words (``words:``), sentences (``sentence:``), counts
+(``count:``) and ratios (``ratio:``).
+"""
 
 from __future__ import annotations
 
+import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.tokens import (
-    EDGES,
-    library,
-    nltk_data,
-    sentences,
-    trimmed,
-)
+from pytest_evals.errors import DocumentError, MissingExtraError
 from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
 from pytest_evals.guests.lighteval.metrics.normalizers import words as nltk_words
+
+EDGES = string.punctuation + " "
+"""Characters stripped from the ends of words and lines."""
+_POINT, _END = "\x00", "\x01"
+"""Placeholders for a full stop within a sentence, and for the end of a sentence."""
+
+_STARTERS = (
+    r"(Mr|Mrs|Ms|Dr|Prof|Capt|Cpt|Lt|He\s|She\s|It\s|They\s|Their\s|Our\s|We\s|But\s"
+    r"|However\s|That\s|This\s|Wherever)"
+)
+_LETTER = "([A-Za-z])"
+_CORPORATE = "(Inc|Ltd|Jr|Sr|Co)"
+
+_BEFORE = (
+    (r"(Mr|St|Mrs|Ms|Dr)\.", rf"\1{_POINT}"),
+    (r"\.(com|net|org|io|gov|edu|me)", rf"{_POINT}\1"),
+    (r"([0-9])\.([0-9])", rf"\1{_POINT}\2"),
+)
+_AFTER = (
+    (r"Ph\.D\.", f"Ph{_POINT}D{_POINT}"),
+    (rf"\s{_LETTER}\. ", rf" \1{_POINT} "),
+    (rf"([A-Z]\.[A-Z]\.(?:[A-Z]\.)?) {_STARTERS}", rf"\1{_END} \2"),
+    (rf"{_LETTER}\.{_LETTER}\.{_LETTER}\.", rf"\1{_POINT}\2{_POINT}\3{_POINT}"),
+    (rf"{_LETTER}\.{_LETTER}\.", rf"\1{_POINT}\2{_POINT}"),
+    (rf" {_CORPORATE}\. {_STARTERS}", rf" \1{_END} \2"),
+    (rf" {_CORPORATE}\.", rf" \1{_POINT}"),
+    (rf" {_LETTER}\.", rf" \1{_POINT}"),
+    # The final punctuation mark follows the quotation mark.
+    (r"\.”", "”."),
+    (r'\."', '".'),
+    (r'!"', '"!'),
+    (r'\?"', '"?'),
+    (r"([.!?])", rf"\1{_END}"),
+)
+"""Pairs of pattern and replacement, applied in order."""
+
+
+def trimmed(text: str) -> str:
+    """Strip ASCII punctuation and spaces."""
+    return text.strip(EDGES)
+
+
+def ascii_only(text: str) -> str:
+    """Remove accents and other non-ASCII characters."""
+    parts = unicodedata.normalize("NFKD", text)
+    return parts.encode("ascii", "ignore").decode("ascii")
+
+
+@cache
+def library(name: str) -> Any:
+    """Import a library."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("this instruction", name, "metrics") from error
+
+
+def nltk_data(what: str, error: LookupError) -> DocumentError:
+    """Return the error for missing NLTK data."""
+    made = DocumentError(
+        f"this instruction needs NLTK's {what}\n  fix: python -m nltk.downloader {what}"
+    )
+    made.__cause__ = error
+    return made
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into stripped sentences; empty ones are kept, except the last."""
+    text = f" {text}  ".replace("\n", " ")
+    for pattern, replacement in _BEFORE:
+        text = re.sub(pattern, replacement, text)
+    text = re.sub(r"\.{2,}", lambda dots: _POINT * len(dots[0]) + _END, text)
+    for pattern, replacement in _AFTER:
+        text = re.sub(pattern, replacement, text)
+    parts = [part.strip() for part in text.replace(_POINT, ".").split(_END)]
+    return parts[:-1] if not parts[-1] else parts
+
 
 _CONSONANTS = frozenset("bcdfghjklmnpqrstvwxyz")
 _VOWELS = frozenset("aeiou")
@@ -162,4 +240,154 @@ WORDS: Mapping[str, Callable[..., bool]] = {
     "words:start_verb": _verb_first,
     "words:vowel": _few_vowels,
     "words:words_position": _second_and_last,
+}
+
+
+_CONJUNCTIONS = frozenset(("and", "but", "for", "nor", "or", "so", "yet"))
+_PRONOUNS = """
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him
+his himself she her hers herself it its itself they them their theirs themselves
+"""
+_NAMES = """
+Emma Liam Sophia Jackson Olivia Noah Ava Lucas Isabella Mason Mia Ethan Charlotte
+Alexander Amelia Benjamin Harper Leo Zoe Daniel Chloe Samuel Lily Matthew Grace Owen
+Abigail Gabriel Ella Jacob Scarlett Nathan Victoria Elijah Layla Nicholas Audrey David
+Hannah Christopher Penelope Thomas Nora Andrew Aria Joseph Claire Ryan Stella Jonathan
+"""
+_JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+_OFTEN = (1, 2, 3, 5, 7)
+"""Required counts of the five keywords."""
+_TOLERANCE = 2
+"""Tolerance of an overlap in percentage points."""
+
+
+def _n_words(text: str, *, min_words: int, max_words: int) -> bool:
+    return min_words <= len(_words(text)) <= max_words
+
+
+def _n_unique_words(text: str, *, N: int) -> bool:
+    return len({word.strip(EDGES) for word in text.lower().split()}) >= N
+
+
+def _n_conjunctions(text: str, *, small_n: int) -> bool:
+    # "And," and "and" are different, because words are compared unchanged.
+    found = {
+        word for word in text.split() if word.strip(EDGES).lower() in _CONJUNCTIONS
+    }
+    return len(found) >= small_n
+
+
+def _n_names(text: str, *, N: int) -> bool:
+    return sum(name in text for name in _NAMES.split()) >= N
+
+
+def _n_numbers(text: str, *, N: int) -> bool:
+    return len(re.findall(r"\d+", without_punctuation(text))) == N
+
+
+def _all_signs(text: str) -> bool:
+    """Check for each of six punctuation marks, and an interrobang in addition."""
+    rest = text.replace("?!", "", 1)
+    if rest == text:
+        rest = text.replace("!?", "", 1)
+    has_interrobang = any(sign in text for sign in ("!?", "?!", "‽"))
+    return has_interrobang and all(sign in rest for sign in ".,!?;:")
+
+
+def _japanese(text: str, *, N: int) -> bool:
+    """Check that each N-th word is Japanese, unless it is a number."""
+    words = [word.strip(EDGES) for word in text.split()][N - 1 :: N]
+    return all(_JAPANESE.search(word) for word in words if word and not word.isdigit())
+
+
+def _n_pronouns(text: str, *, N: int) -> bool:
+    words = without_punctuation(text.replace("/", " ").lower()).split()
+    known = _PRONOUNS.split()
+    return sum(word in known for word in words) >= N
+
+
+def _keywords(
+    text: str,
+    *,
+    keyword1: str,
+    keyword2: str,
+    keyword3: str,
+    keyword4: str,
+    keyword5: str,
+) -> bool:
+    keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
+    lowered = text.lower()
+    return all(
+        lowered.count(keyword.strip().lower()) == n
+        for keyword, n in zip(keywords, _OFTEN, strict=True)
+    )
+
+
+def _stop_words(text: str, *, percentage: float) -> bool:
+    words, stops = _words(text), _nltk_stop_words()
+    n = sum(word.lower() in stops for word in words)
+    return bool(words) and 100 * (n / len(words)) <= percentage
+
+
+@cache
+def _nltk_stop_words() -> frozenset[str]:
+    try:
+        return frozenset(library("nltk.corpus").stopwords.words("english"))
+    except LookupError as error:
+        raise nltk_data("stopwords", error) from error
+
+
+def _overlap(text: str, *, reference_text: str, percentage: float) -> bool:
+    """Check the fraction of character trigrams that occur in the reference."""
+    own, others = _trigrams(text), _trigrams(reference_text)
+    if not own:
+        return False
+    shared = 100 * (len(own & others) / len(own))
+    return percentage - _TOLERANCE <= shared <= percentage + _TOLERANCE
+
+
+def _trigrams(text: str) -> set[str]:
+    return {text[i : i + 3] for i in range(len(text) - 2)}
+
+
+def _two_to_one(text: str) -> bool:
+    n_statements, n_questions, _ = _ends(text)
+    return n_statements == 2 * n_questions
+
+
+def _balanced(text: str) -> bool:
+    return len(set(_ends(text))) == 1
+
+
+def _ends(text: str) -> Sequence[int]:
+    """Count the sentences that end in a full stop, question mark, exclamation mark."""
+    parts = sentences(text)
+    return [sum(part.endswith(sign) for part in parts) for sign in ".?!"]
+
+
+def _alike_long(text: str) -> bool:
+    """Check for three sentences of equal length in characters."""
+    lengths = [len(part) for part in sentences(text)]
+    return len(lengths) == 3 and len(set(lengths)) == 1
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+COUNTS: Mapping[str, Callable[..., bool]] = {
+    "count:conjunctions": _n_conjunctions,
+    "count:keywords_multiple": _keywords,
+    "count:numbers": _n_numbers,
+    "count:person_names": _n_names,
+    "count:pronouns": _n_pronouns,
+    "count:punctuation": _all_signs,
+    "count:unique_word_count": _n_unique_words,
+    "count:word_count_range": _n_words,
+    "count:words_japanese": _japanese,
+    "ratio:overlap": _overlap,
+    "ratio:sentence_balance": _balanced,
+    "ratio:sentence_type": _two_to_one,
+    "ratio:sentence_words": _alike_long,
+    "ratio:stop_words": _stop_words,
 }
