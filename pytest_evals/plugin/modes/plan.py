@@ -26,6 +26,7 @@ from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.result_files.baselines import find_run
+from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
@@ -247,7 +248,9 @@ class PlanMode:
             for one, name in pairs
         ]
         known, before = known._replace(strata=strata), self._before(gate, run)
-        if before is None or not self._session.run.config.options.get("sample"):
+        config = self._session.run.config
+        control = gate.baseline or control_of(self._session.suite, config.compare)
+        if before is None or not control or not config.options.get("sample"):
             return known
         counts = before.results.get("counts", {}).get(gate.task)
         return known._replace(n_whole=counts["selected"]) if counts else known
