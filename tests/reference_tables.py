@@ -8,6 +8,7 @@ Options are those of the command line, keys those of the JSON Schema. A table is
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest_evals
 from pytest_evals.dialects.native.scorers import SCORERS
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
@@ -44,6 +46,7 @@ def written(page: str) -> str:
         "options": options,
         "error rates": error_rates,
         "scorers": scorers,
+        **{f"parts of {name}": parts_of(name) for name in PARTED},
         **{name: keys_of(name) for name in KEYS},
     }
     return MARKED.sub(lambda m: m["begin"] + tables[m["name"]]() + m["end"], page)
@@ -156,6 +159,41 @@ def key_rows(name: str) -> list[list[str]]:
 
 def text(one: Mapping[str, Any]) -> str:
     return one.get("description", "").rstrip(".").replace("|", r"\|")
+
+
+PARTED = ("dialects", "gates", "guests", "models", "plugin", "reports")
+"""Packages whose parts are in a table of the architecture."""
+
+
+def parts_of(package: str) -> Callable[[], str]:
+    """A table of the folders of a package, and of its own modules."""
+
+    def made() -> str:
+        folder = Path(pytest_evals.__file__).parent / package
+        rows = []
+        for path in sorted(folder.iterdir()):
+            source = path / "__init__.py" if path.is_dir() else path
+            if source.exists() and path.suffix in ("", ".py"):
+                docstring = ast.get_docstring(ast.parse(source.read_text("utf-8")))
+                if path.stem != "__init__" and docstring:
+                    rows.append((path, first_sentence(docstring)))
+        rows.sort(key=lambda row: not row[0].is_dir())
+        return table(
+            (f"in `{package}`", "contents"),
+            [
+                (f"`{path.stem}{'/' * path.is_dir()}`", sentence)
+                for path, sentence in rows
+            ],
+        )
+
+    return made
+
+
+def first_sentence(docstring: str) -> str:
+    """The first sentence of a docstring, as Markdown without its period."""
+    paragraph = " ".join(docstring.partition("\n\n")[0].split())
+    sentence = re.split(r"(?<=[\w)`])\.(?= |$)", paragraph)[0]
+    return re.sub(r":\w+:`~?\.?([^`]+)`", r"`\1`", sentence).replace("``", "`")
 
 
 def kind(one: Mapping[str, Any]) -> str:

@@ -252,22 +252,9 @@ def contributions(tree: Path) -> Lines:
 
 def cycles(tree: Path) -> Lines:
     """Cycles of imports among modules, with those under ``TYPE_CHECKING``."""
-    code = (
-        "import grimp, json; graph = grimp.build_graph("
-        f"{PACKAGE!r}, cache_dir=None, exclude_type_checking_imports=False); "
-        "print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name))"
-        " for name in graph.modules}))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tree,
-        env=_environment(tree),
-        capture_output=True,
-        check=True,
-    ).stdout
     components = [
         sorted(component)
-        for component in _components(json.loads(printed))
+        for component in _components(_imports(tree))
         if len(component) > 1
     ]
     yield (
@@ -275,6 +262,23 @@ def cycles(tree: Path) -> Lines:
         f"{sum(map(len, components))} modules in them",
         (", ".join(component) for component in components),
     )
+
+
+def _imports(tree: Path) -> dict[str, list[str]]:
+    """Modules of the package that each of them imports."""
+    paths = {_module(tree, path): path for path in _files(tree)}
+    imports = {}
+    for name, path in paths.items():
+        found: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    found |= {one.name for one in names}
+                case ast.ImportFrom(module=str(module), names=names):
+                    parts = {f"{module}.{one.name}" for one in names}
+                    found |= parts & {*paths} or {module}
+        imports[name] = sorted(found & {*paths} - {name})
+    return imports
 
 
 def _components(imports: Mapping[str, list[str]]) -> Iterator[set[str]]:
