@@ -38,16 +38,11 @@ docs:
 # Check a change: lint and quick tests
 check: lint test
 
-# Write the task schemas and the tables of the pages again
+# Write the JSON Schemas and the tables of the pages again
 generate:
-    python -m pytest_evals.dialects.lm_eval.schema > task.schema.json.new
-    mv task.schema.json.new pytest_evals/dialects/lm_eval/task.schema.json
-    python -m pytest_evals.dialects.native.schema > eval.schema.json.new
-    mv eval.schema.json.new docs/eval.schema.json
+    python tests/json_schemas.py
     python tests/reference_tables.py
 
-# Build the distribution in dist/ and check its metadata
+# Build the distribution in dist/, check its metadata, and try the wheel
 build:
-    rm -rf dist
-    python -m build
-    twine check --strict dist/*
+    .ci/build

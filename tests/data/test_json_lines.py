@@ -57,6 +57,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     return draw(rows)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,

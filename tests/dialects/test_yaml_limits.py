@@ -30,6 +30,7 @@ DEEP = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [read_yaml, read_entity_file])
 @pytest.mark.parametrize(
     ("text", "line", "message"),

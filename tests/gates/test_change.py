@@ -260,6 +260,7 @@ def labelled(n, seed, shift):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [400, 80])
 def test_corpus_metrics_are_compared_document_by_document(n):
     """F1 of the same documents, as in scikit-learn: close to scipy's paired bootstrap

@@ -125,6 +125,7 @@ def test_a_floor_decided_without_documents_has_the_same_verdict_with_them(values
         assert {verdict(whole, keys).outcome for whole in ways(values)} == {found}
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(documents(), SHARES, st.sampled_from(["min", "max"]), st.data())
 def test_a_clustered_floor_decided_without_documents_has_the_same_verdict_with_them(
@@ -232,6 +233,7 @@ def test_a_lost_document_of_an_unknown_cluster_makes_a_gate_invalid(keys):
     assert judge(gate, run, "warn", lambda *_: reference).outcome is Outcome.INVALID
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(documents(), documents(), FLOORS,
        st.booleans())  # fmt: skip
@@ -270,6 +272,7 @@ def test_a_change_of_a_group_decided_without_documents_has_the_same_verdict_with
             assert of_group(whole, keys, **known).outcome is found
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(documents(), FLOORS)
 def test_early_stopping_treats_lost_documents_like_the_full_run(values, keys):

@@ -110,6 +110,7 @@ def test_steps_agree_with_the_verdict_for_each_number_of_correct_answers(
     ]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=5, max_size=40),
     st.integers(1, 99),

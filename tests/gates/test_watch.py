@@ -91,6 +91,7 @@ def test_far_from_the_threshold_few_documents_run():
     assert found.interval.low <= 0.9 <= found.interval.high
 
 
+@pytest.mark.slow
 def test_documents_that_cannot_settle_it_leave_it_open_early():
     """Over other documents, 70 of 100 correct is inconclusive at a threshold of .70."""
     rng = np.random.default_rng(0)
@@ -143,6 +144,7 @@ def test_values_of_another_run_are_of_use_only_if_all_are_known():
     assert in_order({0: 1.0, 1: 7.0}, [1, 0]) is None
 
 
+@pytest.mark.slow
 def test_the_expected_fraction_is_small_far_from_the_threshold_and_1_near_it():
     _, steps = watch_of(1000, min=0.7)
     far = expected_share([(steps, [1.0] * 900 + [0.0] * 100)], 64, 0.01)

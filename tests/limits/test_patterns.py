@@ -103,6 +103,7 @@ TEXT = (
 )
 
 
+@pytest.mark.slow
 def test_both_paths_equal_re_for_the_patterns_of_lm_eval() -> None:
     patterns = patterns_of_lm_eval()
     assert len(patterns) > 40

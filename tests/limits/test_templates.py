@@ -149,6 +149,7 @@ def test_every_bomb_is_an_error_after_seconds_and_little_memory() -> None:
         assert megabytes < 1024, bomb
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -45,6 +45,7 @@ def alone(encoder, request):
     return shown(encoder.prompts([request.prompt])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @settings(
     max_examples=40,

@@ -47,6 +47,7 @@ def model(opened):
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [k for k in DECODERS if k != "rwkv"])
 @settings(
     max_examples=12,

@@ -428,6 +428,7 @@ def test_parts_give_the_ids_of_the_whole(
         assert found[text].tolist() == tokenizer(text, **chosen)["input_ids"], text
 
 
+@pytest.mark.slow
 @MANY
 @given(head=texts(30), tails=st.lists(texts(6), min_size=1, max_size=4), least=LEAST)
 def test_tokens_of_a_continuation_are_those_that_it_adds_to_its_context(
@@ -519,6 +520,7 @@ def test_words_that_a_failed_call_has_left_are_encoded_by_the_next_one() -> None
         assert coder.ids([one], None)[one].tolist() == tokenizer(one)["input_ids"]
 
 
+@pytest.mark.slow
 def test_threads_that_encode_at_a_time_get_the_ids_of_their_texts() -> None:
     tokenizer = gpt2()
     coder = TextEncoder(tokenizer, span=8, least=1)

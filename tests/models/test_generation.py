@@ -91,6 +91,7 @@ def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
         assert [response.text for response in found] == expected
 
 
+@pytest.mark.slow
 def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
     opened, oracle, ask
 ):
@@ -364,6 +365,7 @@ def test_do_sample_false_is_greedy_at_any_temperature(opened, ask):
     assert greedy.text == other.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -34,6 +34,7 @@ def test_log_probabilities_of_texts_are_those_of_lm_eval(kind, opened, ask):
         assert response.logprob == pytest.approx(logprob, rel=1e-5, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_texts_are_those_of_lm_eval(kind, opened, ask):
     requests = [

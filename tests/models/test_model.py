@@ -48,6 +48,7 @@ def test_a_model_describes_itself(saved_model, opened):
     assert opened("llama").name == f"hf:{path},device=cpu"
 
 
+@pytest.mark.slow
 def test_changed_weights_are_another_model(copied):
     from safetensors.torch import load_file, save_file
 

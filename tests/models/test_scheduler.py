@@ -181,6 +181,7 @@ def test_rows_that_outgrow_the_budget_wait_and_go_on_where_they_were(
     assert 40 < most <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "jamba", "rwkv"])
 @pytest.mark.parametrize("most_tokens", [60, 100, 200])
 def test_texts_are_the_same_with_less_memory(kind, most_tokens, fresh, alone, ask):
@@ -245,6 +246,7 @@ def test_tokens_generated_before_memory_ran_out_are_kept(fresh, ask):
     assert after <= before + n_prompts + 2 * 10
 
 
+@pytest.mark.slow
 def test_the_budget_grows_again(fresh, ask):
     requests = [Generate(f"{q} it is", max_tokens=40) for q in QUESTIONS * 6]
     model = fresh("gpt2", batch_tokens=2000)

@@ -92,6 +92,7 @@ def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_tim
             assert response.greedy is greedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "bloom"])
 def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     kind, saved_model, oracle, ask, monkeypatch
@@ -312,6 +313,7 @@ shapes = st.builds(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -410,6 +412,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
     assert torch.equal(before[2], after[2])
 
 
+@pytest.mark.slow
 def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
     """Boolean masks are numbers to eager attention, which then attends to everything
     nearly equally; a forgotten window or visible siblings: each gives another number,
@@ -578,6 +581,7 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
                 assert one.greedy is other.greedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "size"),
     [
@@ -689,6 +693,7 @@ def test_prefixes_share_a_pass_if_a_batch_holds_them_and_their_rows(
     assert len(shapes) == n_passes
 
 
+@pytest.mark.slow
 def test_memory_of_several_prefixes_is_that_of_their_keys_and_values(saved_model):
     """Rows of 96 tokens after 2 and after 10 prefixes of 1,024 tokens, in one pass each
     time. Keys and values of a token take 256 bytes; masks of all rows over all prefixes

@@ -55,6 +55,7 @@ def test_neighbours_have_the_longest_common_prefix_and_prefixes_come_first():
     assert trie.spans == [(3,), (2, 4), (0,), (1,)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(spans=line_sets())
 def test_the_tree_has_each_token_once(spans):
@@ -81,6 +82,7 @@ def test_each_sequence_has_its_common_prefix_with_another(spans, other):
     assert trie.shared_with(np.array(other, dtype=np.int32)).tolist() == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(spans=line_sets(), shape=shapes, cached=st.lists(st.integers(0, 2), max_size=25))
 def test_each_sequence_is_in_one_group_whose_prefix_it_has_and_does_not_score(
@@ -159,6 +161,7 @@ def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(spans=line_sets(), shape=shapes)
 def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
@@ -202,6 +205,7 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
     assert sorted(scored) == list(range(len(spans)))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(spans=line_sets(), width=st.integers(0, 30))
 def test_rows_are_as_wide_as_they_may_be(spans, width):

@@ -40,6 +40,7 @@ def adapter(saved_model, tmp_path_factory):
     return path, model
 
 
+@pytest.mark.slow
 def test_an_adapter_changes_the_numbers_as_in_peft(saved_model, adapter, opened, ask):
     pytest.importorskip("peft")
     path, theirs = adapter

@@ -300,6 +300,7 @@ def test_each_change_of_a_task_or_group_has_an_interval_or_the_reason(suite):
     assert of_both["exact_match,none"]["method"] == "paired, 2 tasks combined"
 
 
+@pytest.mark.slow
 def test_documents_that_depend_on_each_other_are_clusters_in_all_changes(suite):
     """A gate names the field. One of two passages has changed, which is one observation
     instead of five."""

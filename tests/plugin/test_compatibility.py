@@ -82,6 +82,7 @@ def test_a_server_without_log_probabilities_is_refused_before_the_first_request(
     assert "INTERNALERROR" not in text
 
 
+@pytest.mark.slow
 def test_a_server_is_not_probed_if_no_request_needs_it(mixed, text_server):
     model, prompts = text_server
     for arguments in (["--collect-only"], ["--evals-plan"], ["--evals-cache=only"]):

@@ -63,6 +63,7 @@ def numbers_sent(suite, name="one"):
     return [int(line.split()[1]) for line in lines if line.startswith(name)]
 
 
+@pytest.mark.slow
 def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
     gates(big, "one", "exact_match >= 0.7")
     gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
@@ -115,6 +116,7 @@ def test_waves_are_assigned_to_workers_and_decided_on_the_controller(big):
     assert n <= len(numbers_sent(big)) < N
 
 
+@pytest.mark.slow
 def test_curtailment_stops_a_task_whose_verdict_cannot_change(big):
     gates(big, "one", {"metric": "exact_match", "min": 0.5, "max": 0.97})
     done = big.run("evals/one.yaml", "--evals-stop=curtail", model=None)
@@ -189,6 +191,7 @@ def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
     assert gate["outcome"] == "passed"
 
 
+@pytest.mark.slow
 def test_verdicts_that_others_of_the_family_correct_are_not_decided_early(big):
     gate = {"metric": "exact_match", "min": 0.7, "over": "population"}
     gates(big, "one", gate, {**gate, "min": 0.6, "id": "other"})
@@ -225,6 +228,7 @@ LABELS = MODEL.replace(
 ).replace("request.prompt", "request.context")
 
 
+@pytest.mark.slow
 def test_f1_is_decided_early_as_a_sum_over_documents(big):
     """Of 300 labels 1, 60 are missed, without a false positive: F1 is 8 / 9."""
     big.pytester.makeconftest(LABELS)
@@ -255,6 +259,7 @@ def questions(suite):
     return lines
 
 
+@pytest.mark.slow
 def test_evaluate_stops_at_the_same_document_as_pytest(big, monkeypatch):
     monkeypatch.chdir(big.pytester.path)
     gates(big, "one", "exact_match >= 0.7")

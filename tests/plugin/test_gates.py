@@ -163,7 +163,7 @@ CASES = [
             "    return {'exact_match': 1, 'length': 3}\n"
         },
         ret=1,
-        outcomes={"passed": 11, "invalid": 1},
+        outcomes={"passed": 11, "failed": 1},
         lines=["*unknown metric 'politeness'*exact_match*"],
     ),
     case(
@@ -251,7 +251,7 @@ CASES = [
         "a deselected document",
         LOW,
         args=["evals/quiz.yaml::quiz::low", "--deselect=evals/quiz.yaml::quiz[q1]"],
-        outcomes={"passed": 9, "skipped": 1},
+        outcomes={"passed": 9, "skipped": 1, "deselected": 1},
         lines=["*9 of 10 documents were run*"],
     ),
     case(
@@ -813,6 +813,7 @@ def b(answer):
             "test_b.py": "import pytest_evals as ev\n"
             "bots = [ev.eval(lambda: [], name='bot')]\n"
         },
+        args=["test_b.py", "-Wdefault"],
         ret=pytest.ExitCode.NO_TESTS_COLLECTED,
         lines=["*test_b.py:2: the eval 'bot' is not a name of its *"],
     ),

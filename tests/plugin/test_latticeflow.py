@@ -336,6 +336,7 @@ def test_a_judge_rates_answers(pytester):
     assert metrics(pytester, "hp")["accuracy"] == 0.5
 
 
+@pytest.mark.slow
 def test_each_invalid_file_is_one_collection_error(pytester):
     """``tests/task_files/latticeflow``; the expected errors are in the files."""
     # into the working directory: a missing path would be looked up on the

@@ -58,6 +58,7 @@ def test_a_missing_api_key_is_refused(suite, workers):
     assert not (suite.pytester.path / ".evals").exists()
 
 
+@pytest.mark.slow
 @WORKERS
 def test_a_library_that_is_not_installed_is_refused(suite, workers):
     suite.pytester.makeconftest("import sys\nsys.modules['openai'] = None\n")
@@ -108,6 +109,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_once_other_tests_have_run(
     assert result.parseoutcomes() == {"passed": 1, "errors": 1, "skipped": 9}
 
 
+@pytest.mark.slow
 @WORKERS
 def test_a_run_whose_responses_are_stored_needs_no_key(
     suite, server, monkeypatch, workers
@@ -212,6 +214,7 @@ def pytest_evals_load_tasks(path, config):
 """
 
 
+@pytest.mark.slow
 @WORKERS
 @pytest.mark.parametrize("named", [False, True], ids=["option", "task"])
 def test_a_judge_that_cannot_be_opened_is_refused_before_the_first_request(

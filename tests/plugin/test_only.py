@@ -179,6 +179,7 @@ def pytest_runtest_logreport(report):
 """
 
 
+@pytest.mark.slow
 def test_completed_tasks_are_on_disk_if_the_run_is_killed(suite):
     (suite.evals / "quiz.yaml").unlink()
     suite.task("first")

@@ -36,6 +36,7 @@ def site(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     return info.parent
 
 
+@pytest.mark.slow
 def test_the_other_distribution_installed_first_is_a_usage_error(pytester, site):
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

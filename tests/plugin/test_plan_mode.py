@@ -32,6 +32,7 @@ def test_plan_without_an_earlier_run_counts_characters(suite):
     )
 
 
+@pytest.mark.slow
 def test_plan_subtracts_stored_responses(suite, tiny_model_path):
     pytest.importorskip("transformers")
     suite.task("quiz", generation_kwargs={"max_gen_toks": 2})

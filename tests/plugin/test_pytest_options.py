@@ -71,6 +71,7 @@ def test_a_gate_by_its_id_runs_its_documents_from_any_folder(mixed, monkeypatch)
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 
 
+@pytest.mark.slow
 @WORKERS
 def test_the_short_summary_lists_wrong_documents_with_passed_ones(mixed, workers):
     for option in ("-rA", "-rp", "-qrp"):

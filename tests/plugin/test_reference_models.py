@@ -90,6 +90,7 @@ def test_the_reference_model_is_closed_before_the_tested_model_opens(both):
     ]
 
 
+@pytest.mark.slow
 def test_responses_of_the_reference_model_are_stored(suite, tiny_model_path):
     """With --evals-cache=only, a missing response would be an error."""
     tiny = f"hf:{tiny_model_path},device=cpu"

@@ -534,6 +534,7 @@ def test_a_task_that_runs_generated_code_needs_the_option(suite):
     allowed.assert_outcomes(passed=10)
 
 
+@pytest.mark.slow
 def test_metadata_and_model_arguments_are_passed_to_custom_datasets(
     suite,
 ):
@@ -602,6 +603,7 @@ def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks
     assert re.search(r"^([1-9]\d*) late, \1 tracked", result.stdout.str(), re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imported_before", [False, True])
 def test_objects_of_a_models_libraries_are_left_out_of_garbage_collections(
     pytester, imported_before

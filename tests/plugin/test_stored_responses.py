@@ -226,6 +226,7 @@ def test_a_model_without_fingerprint_is_not_stored_and_warns(counting):
     assert not (counting.pytester.path / ".evals" / "responses.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_a_fingerprint_that_is_not_json_is_refused(counting):
     model(counting, "fingerprint = {'weights': {1, 2}}")
     result = run(counting)
@@ -240,6 +241,7 @@ def test_a_scripted_model_writes_no_store(suite):
     assert not (suite.pytester.path / ".evals" / "responses.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_the_ini_file_sets_the_use_of_the_store_and_the_command_line_overrides_it(
     counting,
 ):
@@ -276,6 +278,7 @@ def test_a_folder_at_the_path_of_the_store_is_refused_before_the_first_request(
     assert prompts_sent(counting) == []
 
 
+@pytest.mark.slow
 def test_workers_share_one_store(counting):
     first = run(counting, "-n2")
     assert sorted(prompts_sent(counting)) == QUIZ
@@ -297,6 +300,7 @@ def test_the_store_contains_no_api_keys(counting):
     assert json.loads(fingerprint) == {"given": "counting", "version": 1}
 
 
+@pytest.mark.slow
 def test_an_hf_model_is_loaded_only_if_responses_are_missing(suite, tiny_model_path):
     """Its files identify the model: neither torch nor transformers is imported."""
     spec = f"hf:{tiny_model_path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def eval_model():
 """
 
 
+@pytest.mark.slow
 def test_the_usage_of_all_workers_equals_that_of_one_process(suite):
     suite.pytester.makeconftest(COUNTING)
     line = (

@@ -32,6 +32,7 @@ def both(suite):
     return suite
 
 
+@pytest.mark.slow
 def test_an_older_baseline_limits_the_sum_of_small_drops(both):
     assert release(both, 1).ret == 0
     second = release(both, 2)
@@ -51,6 +52,7 @@ def test_an_older_baseline_limits_the_sum_of_small_drops(both):
     assert found == {"exact_match-vs-main": "passed", "exact_match-vs-v1": "failed"}
 
 
+@pytest.mark.slow
 def test_the_distance_of_a_better_run_is_printed_too(both):
     release(both, 2)
     both.run("evals", "--evals-save-baseline=v1", "--evals-save-failed")

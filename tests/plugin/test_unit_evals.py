@@ -249,6 +249,7 @@ def test_invalid_arguments_are_reported_once(pytester, call, line):
     done.stdout.no_fnmatch_line("*another exception*")
 
 
+@pytest.mark.slow
 def test_several_sets_run_in_parametrised_async_and_class_tests(pytester):
     pytester.makepyfile(
         """

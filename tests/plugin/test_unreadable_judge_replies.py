@@ -76,6 +76,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_documents_with_errors_are_judged_again(pytester, case):
     text, replies = CASES[case]

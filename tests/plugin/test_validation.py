@@ -350,6 +350,7 @@ def test_validation_without_files_has_pytests_exit_code(suite):
     assert suite.run("--evals-validate", str(empty), model=None).ret == 5
 
 
+@pytest.mark.slow
 def test_validation_is_the_same_with_workers(suite):
     suite.task("second", metric_list=[{"metric": "nope"}])
     suite.task("third", num_fewshot=1)

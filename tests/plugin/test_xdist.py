@@ -36,6 +36,7 @@ def everything(suite, *arguments):
     return result.ret, result.parseoutcomes(), results, samples
 
 
+@pytest.mark.slow
 def test_results_samples_and_outcomes_are_the_same_for_any_number_of_workers(two_tasks):
     alone = everything(two_tasks)
     assert alone[0] == 1
@@ -44,6 +45,7 @@ def test_results_samples_and_outcomes_are_the_same_for_any_number_of_workers(two
         assert everything(two_tasks, "-n", n) == alone
 
 
+@pytest.mark.slow
 def test_gates_are_judged_once_and_fail_as_without_workers(two_tasks):
     result = two_tasks.run("evals", "-n2", "-v")
     lines = [line for line in result.outlines if "zoo::exact_match" in line]
@@ -58,6 +60,7 @@ def test_gates_are_judged_once_and_fail_as_without_workers(two_tasks):
     )
 
 
+@pytest.mark.slow
 def test_documents_that_errored_on_a_worker_are_errors(suite):
     suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.knows(errors=[0, 7])
@@ -67,6 +70,7 @@ def test_documents_that_errored_on_a_worker_are_errors(suite):
     result.stdout.fnmatch_lines(["INVALID evals/quiz.yaml::quiz::exact_match *"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dist",
     [
@@ -85,12 +89,14 @@ def test_xdists_distribution_modes_work_with_plain_tests(two_tasks, dist):
     assert result.parseoutcomes() == {"passed": 23, "wrong": 4, "failed": 1}
 
 
+@pytest.mark.slow
 def test_dist_each_is_refused(two_tasks):
     result = two_tasks.run("evals", "--tx=2*popen", "--dist=each")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--dist=each runs every document on every worker*"])
 
 
+@pytest.mark.slow
 def test_a_session_of_plain_tests_uses_xdists_scheduler(pytester):
     pytester.makepyfile(
         "import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_it(n): pass"
@@ -99,6 +105,7 @@ def test_a_session_of_plain_tests_uses_xdists_scheduler(pytester):
     result.assert_outcomes(passed=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", ["--evals-tasks=quis", "--evals-limit=none", "--model=hf:./no/where"]
 )
@@ -108,6 +115,7 @@ def test_an_invalid_option_is_a_usage_error_with_workers(suite, option):
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
+@pytest.mark.slow
 def test_an_invalid_file_is_one_collection_error_with_workers(suite):
     suite.task("zoo", output_type="multiple_choise")
     result = suite.run("evals", "-n2")
@@ -150,6 +158,7 @@ def test_a_session_that_is_stopped_leaves_no_temporary_files(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_a_document_that_crashes_its_worker_is_the_only_error(suite):
     """First its shard runs again, then one document at a time, which identifies it."""
     suite.task("quiz", gates=["exact_match > 0"])
@@ -186,6 +195,7 @@ def test_a_document_that_crashes_its_worker_is_the_only_error(suite):
     assert suite.results()["gates"][0]["outcome"] == "passed"
 
 
+@pytest.mark.slow
 def test_documents_that_no_worker_could_run_are_errors(suite):
     suite.pytester.makeconftest(
         """
@@ -208,6 +218,7 @@ def test_documents_that_no_worker_could_run_are_errors(suite):
     assert result.parseoutcomes()["errors"] == 10
 
 
+@pytest.mark.slow
 def test_x_stops_all_workers(suite):
     suite.pytester.makeconftest(
         """

@@ -22,6 +22,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(ANYTHING)
 def test_anything_becomes_json_that_utf8_can_hold(value):

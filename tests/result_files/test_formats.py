@@ -61,6 +61,7 @@ def verdict_of(out: str) -> str:
     return json.loads(out)["gates"][0]["outcome"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", WRITERS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_verdict_is_that_of_the_scores(program, seed, tmp_path, capsys):

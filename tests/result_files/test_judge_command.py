@@ -23,6 +23,7 @@ def rows():
     return [{"id": f"q{i}", "acc": int(rng.random() < 0.8)} for i in range(500)]
 
 
+@pytest.mark.slow
 def test_documents_are_paired_by_id(rows, tmp_path, capsys):
     new = write(tmp_path / "new.jsonl", rows)
     shuffled = random.Random(1).sample(rows, len(rows))

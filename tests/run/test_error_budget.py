@@ -70,6 +70,7 @@ def test_documents_that_cannot_be_prompted_do_not_count_as_model_errors():
     assert len(losses.lost) == losses.n_asked == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_half_the_documents_fail_and_the_run_stops(pytester, args):
     """Completed documents are kept, the rest is skipped, and the gate does not pass."""

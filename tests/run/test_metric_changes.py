@@ -60,6 +60,7 @@ def answers(rng, n, accuracy):
     return gold, [np.where(rng.random(n) < one, gold, ~gold) for one in accuracy]
 
 
+@pytest.mark.slow
 def test_f1_of_few_documents_has_nearly_the_bca_interval_of_scipy():
     rng = np.random.default_rng(5)
     gold, (old, new) = answers(rng, 120, (0.75, 0.85))

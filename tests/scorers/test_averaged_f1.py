@@ -13,6 +13,7 @@ labels = st.integers(0, 3)
 pairs = st.lists(st.tuples(labels, labels), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @given(pairs, st.sampled_from(["macro", "micro", "weighted"]))
 def test_averages_equal_scikit_learns(pairs, average):
     golds, predicted = zip(*pairs, strict=True)
@@ -20,6 +21,7 @@ def test_averages_equal_scikit_learns(pairs, average):
     assert averaged_f1(Counter(pairs), average) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(pairs)
 def test_f1_of_each_label_equals_scikit_learns(pairs):
     golds, predicted = zip(*pairs, strict=True)

@@ -35,6 +35,7 @@ def named(name, output_type="multiple_choice", iterations=1000, **fields):
     return metric(spec, "none", output_type, declared=False, iterations=iterations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", NAMED, ids=lambda c: c["aggregation"])
 def test_each_aggregation_gives_lm_evals_value_and_error(case):
     name = case["aggregation"]

@@ -41,6 +41,7 @@ STATISTICS = {
 BOOTSTRAPPED = [c for c in RECORDED["cases"] if c["aggregation"] in STATISTICS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BOOTSTRAPPED, ids=lambda c: c["aggregation"])
 def test_standard_errors_are_those_of_lm_eval(case):
     values = case["values"]

@@ -46,6 +46,7 @@ def labels(n, seed, n_labels=2):
     return golds.tolist(), predicted.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("totals", "known", "n_labels"),
     [

@@ -21,6 +21,7 @@ CONFIDENCE = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
+@pytest.mark.slow
 @given(COUNTS, CONFIDENCE)
 def test_limits_of_a_proportion_are_scipys_exact_ones(counts, confidence):
     total, n = counts
@@ -40,6 +41,7 @@ def test_p_values_of_a_proportion_are_scipys_binomial_test(counts, percent):
     assert one.p_greater(bound) == pytest.approx(greater, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=200), CONFIDENCE)
 @settings(deadline=None)
 def test_limits_of_zeros_and_ones_are_those_of_a_proportion(values, confidence):
@@ -92,6 +94,7 @@ def test_clusters_never_make_limits_narrower(values, n_clusters, confidence):
     assert together.high >= alone.high - 1e-9
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=60), CONFIDENCE)
 @settings(deadline=None)
 def test_limits_of_a_bounded_mean_stay_in_its_range_and_hold_it(values, confidence):
@@ -101,6 +104,7 @@ def test_limits_of_a_bounded_mean_stay_in_its_range_and_hold_it(values, confiden
     assert one.value - 1e-9 <= high <= 1
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from([0, 0.25, 0.9, 1]), min_size=1, max_size=60),
     st.floats(0, 1),

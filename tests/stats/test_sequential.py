@@ -48,6 +48,7 @@ def test_wealth_wins_nothing_on_average_over_all_orders_under_the_null(
     assert means[0] <= 1 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("urn", URNS)
 @pytest.mark.parametrize("error", [0.05, 0.3])
 def test_no_more_orders_than_the_error_mislead(urn, error):
@@ -110,6 +111,7 @@ def test_unknown_numbers_count_against_each_answer():
     assert Urn(100, 50, error=0.01).read(low, unknown) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 0.8))
 def test_bounds_contain_read_and_possible_values(seed, share):

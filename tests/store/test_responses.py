@@ -100,6 +100,7 @@ def test_the_strategy_of_the_next_test_knows_all_fields():
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(RESPONSES, max_size=8))
 def test_a_response_comes_back_exactly(tmp_path_factory, given_responses):
@@ -184,6 +185,7 @@ def test_a_models_description_is_stored(tmp_path):
     again.close()
 
 
+@pytest.mark.slow
 def test_many_processes_write_at_once_and_nothing_is_lost(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"

@@ -15,6 +15,7 @@ UTILS = NAMES["lm_eval.utils"]
 MESSY = st.text(alphabet=" nt'\"().,a\n", max_size=20)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first call imports lm-eval
 @given(MESSY)
 def test_detokenized_text_is_lm_evals(text):

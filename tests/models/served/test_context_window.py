@@ -106,6 +106,7 @@ def test_a_whole_text_is_scored_in_windows(model, served, narrow, opened, kind, 
     assert max(long_ids(served)) == WINDOW - 1
 
 
+@pytest.mark.slow
 def test_prompts_are_cut_for_the_limit_of_their_answers(
     model, served, oracle, kind, ask
 ):
@@ -189,6 +190,7 @@ def test_images_are_left_to_the_server(served, model_of, saved_model, ask):
     assert found.text == "said " + "q" * 99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "models", [None, "torn", {"data": []}, {"data": [{"id": "tiny"}]}, [1], {"data": 7}]
 )

@@ -22,6 +22,7 @@ def body(**choice):
     return {"choices": [choice] if choice else []}
 
 
+@pytest.mark.slow
 def test_every_request_is_answered_in_its_own_place(served, model_of, ask):
     found = ask(model_of(), *many(100))
     assert [r.text for r in found] == [f"said Q{i}:" for i in range(100)]

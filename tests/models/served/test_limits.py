@@ -109,6 +109,7 @@ def test_a_reply_without_end_is_left_early(served, model, ask, fault, status, wh
     assert peak < (90 if whole else 45) * MB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "kinds"),
     [

@@ -265,6 +265,7 @@ def test_a_model_that_thinks_first_gets_no_temperature_and_no_stop_strings(
     assert "takes no temperature" in model.notes[0]
 
 
+@pytest.mark.slow
 def test_usage_counts_requests_tokens_and_cost(served, model_of, ask):
     model = model_of(price_in=2, price_out=10)
     ask(model, *(Generate(f"Q{i}") for i in range(200)))

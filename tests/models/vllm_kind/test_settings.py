@@ -162,6 +162,7 @@ def test_the_tokenizer_is_that_of_the_hf_model(installed, tiny_model_path):
     assert ours.token_strings(request) == theirs.token_strings(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "is_equal"),
     [
@@ -198,6 +199,7 @@ def test_the_fingerprint_contains_batch_invariance(
     assert found() != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--model", "--evals-judge"])
 def test_workers_cannot_open_an_engine_each(pytester, option, example_suites):
     result = pytester.runpytest_subprocess(

@@ -1,5 +1,6 @@
 """The content of a results file, in the format of the page."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_only_special_tokens_are_shown_of_the_beginning():
     assert run_data(results)["begins"] == "begins with <s>; BOS token added"
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(SECTIONS), json_values))
 def test_any_results_file_gives_a_page(results):
     facts = run_data(results)
