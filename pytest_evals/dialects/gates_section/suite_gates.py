@@ -202,7 +202,7 @@ def _add(
         faults.warnings.append(Problem(what, gate.source))
         return
     else:
-        what = _unknown_task(name, [*sources, *place.names])
+        what = _unknown_task(name, [*dict.fromkeys([*sources, *place.names])])
     faults.problems.append(Problem(what, gate.source, fix))
 
 
