@@ -161,7 +161,10 @@ def text(one: Mapping[str, Any]) -> str:
     return one.get("description", "").rstrip(".").replace("|", r"\|")
 
 
-PARTED = ("dialects", "gates", "guests", "models", "plugin", "reports")
+PARTED = (
+    *("dialects", "gates", "guests", "guests/lighteval/metrics", "models", "plugin"),
+    "reports",
+)
 """Packages whose parts are in a table of the architecture."""
 
 
