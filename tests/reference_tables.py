@@ -12,6 +12,7 @@ import ast
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pytest_evals.dialects.native.scorers import SCORERS
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 PAGES = Path(__file__).parent.parent / "docs"
+PACKAGE = Path(pytest_evals.__file__).parent
 TASK_SCHEMA, EVAL_SCHEMA = (
     json.loads((PAGES / f"{name}.schema.json").read_text("utf-8"))
     for name in ("task", "eval")
@@ -46,6 +48,7 @@ def written(page: str) -> str:
         "options": options,
         "error rates": error_rates,
         "scorers": scorers,
+        "layers": layers,
         **{f"parts of {name}": parts_of(name) for name in PARTED},
         **{name: keys_of(name) for name in KEYS},
     }
@@ -172,24 +175,38 @@ def parts_of(package: str) -> Callable[[], str]:
     """A table of the folders of a package, and of its own modules."""
 
     def made() -> str:
-        folder = Path(pytest_evals.__file__).parent / package
-        rows = []
-        for path in sorted(folder.iterdir()):
-            source = path / "__init__.py" if path.is_dir() else path
-            if source.exists() and path.suffix in ("", ".py"):
-                docstring = ast.get_docstring(ast.parse(source.read_text("utf-8")))
-                if path.stem != "__init__" and docstring:
-                    rows.append((path, first_sentence(docstring)))
-        rows.sort(key=lambda row: not row[0].is_dir())
-        return table(
-            (f"in `{package}`", "contents"),
-            [
-                (f"`{path.stem}{'/' * path.is_dir()}`", sentence)
-                for path, sentence in rows
-            ],
-        )
+        folder = PACKAGE / package
+        folders = sorted(one.parent for one in folder.glob("*/__init__.py"))
+        modules = sorted(one for one in folder.glob("*.py") if one.stem != "__init__")
+        rows = [(f"`{one.stem}{'/' * one.is_dir()}`", about(one)) for one in folders]
+        rows += [(f"`{one.stem}`", about(one)) for one in modules]
+        return table((f"in `{package}`", "contents"), rows)
 
     return made
+
+
+def layers() -> str:
+    """A table of the packages and their layers, as in the import contract."""
+    project = tomllib.loads((PAGES.parent / "pyproject.toml").read_text("utf-8"))
+    (contract,) = (
+        one
+        for one in project["tool"]["importlinter"]["contracts"]
+        if one.get("containers") == ["pytest_evals"]
+    )
+    n_layers = len(contract["layers"])
+    rows = []
+    for depth, names in enumerate(contract["layers"], 1):
+        for name in map(str.strip, names.split("|")):
+            path = PACKAGE / name
+            path = path if (path / "__init__.py").exists() else path.with_suffix(".py")
+            rows.append((str(n_layers - depth), f"`{name}`", about(path)))
+    return table(("layer", "package", "contents"), rows)
+
+
+def about(path: Path) -> str:
+    """The first sentence of the docstring of a module or package."""
+    source = path / "__init__.py" if path.is_dir() else path
+    return first_sentence(ast.get_docstring(ast.parse(source.read_text("utf-8"))) or "")
 
 
 def first_sentence(docstring: str) -> str:

@@ -58,21 +58,6 @@ def test_tables_of_names_in_contributing_have_correct_places():
         assert re.search(rf"^{name}\b", text, re.MULTILINE), (path, name)
 
 
-def test_the_layers_of_the_architecture_are_those_of_the_import_contract():
-    (contract,) = [
-        one
-        for one in PROJECT["tool"]["importlinter"]["contracts"]
-        if one.get("containers") == ["pytest_evals"]
-    ]
-    expected = {
-        name.strip(): str(layer)
-        for layer, names in enumerate(reversed(contract["layers"]))
-        for name in names.split("|")
-    }
-    found = {code(row[1])[0]: row[0] for row in rows(ARCHITECTURE) if row[0].isdigit()}
-    assert found == expected
-
-
 def test_every_module_that_the_architecture_walks_through_exists():
     walk = ARCHITECTURE[ARCHITECTURE.index("## One document") :]
     named = [word for word in code(walk) if re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", word)]
