@@ -48,6 +48,7 @@ def written(page: str) -> str:
         "options": options,
         "error rates": error_rates,
         "scorers": scorers,
+        "changelog": changelog,
         "layers": layers,
         **{f"parts of {name}": parts_of(name) for name in PARTED},
         **{name: keys_of(name) for name in KEYS},
@@ -162,6 +163,12 @@ def key_rows(name: str) -> list[list[str]]:
 
 def text(one: Mapping[str, Any]) -> str:
     return one.get("description", "").rstrip(".").replace("|", r"\|")
+
+
+def changelog() -> str:
+    """``CHANGELOG.md`` without its title."""
+    text = (PAGES.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    return text.partition("\n\n")[2]
 
 
 PARTED = (
