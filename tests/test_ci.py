@@ -70,3 +70,13 @@ def test_a_release_is_checked_and_built_before_it_is_published():
         assert jobs[name]["permissions"] == {"contents": "read"}
         (command,) = [step["run"] for step in jobs[name]["steps"] if "run" in step]
         assert (ROOT / command.split()[0]).exists()
+
+
+def test_the_paths_of_the_scripts_exist():
+    for script in ("run", "nightly"):
+        text = (ROOT / ".ci" / script).read_text(encoding="utf-8")
+        for path in re.findall(r"(?<![/\w])tests/[\w/{},.]+", text):
+            before, _, rest = path.partition("{")
+            names, _, after = rest.partition("}")
+            for name in names.split(","):
+                assert (ROOT / f"{before}{name}{after}").exists(), path

@@ -127,6 +127,7 @@ def test_canonical_json_means_the_value_it_was_made_of(value):
     assert json.loads(canonical(value)) == value
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), st.integers()))
 def test_the_order_of_a_mapping_does_not_matter(value):
     turned = dict(reversed(value.items()))

@@ -323,6 +323,7 @@ def test_a_method_that_only_later_releases_call_is_reported(tmp_path):
     assert any("Mine.process_instances is never called" in w for w in task.warnings())
 
 
+@pytest.mark.slow
 def test_an_installed_lm_eval_is_the_one_that_modules_get(tmp_path):
     from lm_eval.utils import weighted_f1_score
 
