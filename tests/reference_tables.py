@@ -44,7 +44,13 @@ KINDS = {
 
 def written(page: str) -> str:
     """Return a page with its tables generated from the code."""
-    tables = {
+    made = makers()
+    return MARKED.sub(lambda m: m["begin"] + made[m["name"]]() + m["end"], page)
+
+
+def makers() -> dict[str, Callable[[], str]]:
+    """The functions that make the tables, by name."""
+    return {
         "options": options,
         "error rates": error_rates,
         "scorers": scorers,
@@ -53,7 +59,6 @@ def written(page: str) -> str:
         **{f"parts of {name}": parts_of(name) for name in PARTED},
         **{name: keys_of(name) for name in KEYS},
     }
-    return MARKED.sub(lambda m: m["begin"] + tables[m["name"]]() + m["end"], page)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
