@@ -15,7 +15,7 @@ from pytest_evals.dialects.task_index.scan import scan
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("task: a\ntag: [x, y]\ndoc: 'b", None),
+        ("task: a\ntag: [x, y]\ndoc: 'b", {"task": "a"}),
         ("task: a\nx: 1\ntag: [x, y]\n", {"task": "a", "tag": ["x", "y"]}),
         ("group: 'g'\ntask:\n- task: c\n  x: 1\n", {"group": "g", "task": True}),
         ("class: !function m.f\ntag: no\n", {"class": True, "tag": True}),

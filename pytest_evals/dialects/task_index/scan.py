@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -21,15 +22,24 @@ def scan(path: Path) -> Keys | None:
     """Return the keys of a file, without its includes.
 
     Returns:
-        ``None`` if the file cannot be read.
+        ``None`` if the file cannot be read. Of invalid YAML, such as a file that is cut
+        off, the lines with names count.
     """
     try:
-        loader = BoundedLoader(path.read_bytes())
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        loader = BoundedLoader(raw)
         root = loader.get_single_node()
         if isinstance(root, yaml.MappingNode):
             loader.flatten_mapping(root)  # the merge key <<
-    except (OSError, RecursionError, ValueError, yaml.YAMLError):
+    except (RecursionError, ValueError):
         return None
+    except yaml.YAMLError:
+        return {
+            one[1].decode(): one[2].decode("utf-8", "replace") for one in _named(raw)
+        }
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
@@ -39,6 +49,10 @@ def scan(path: Path) -> Keys | None:
         for key, value in root.value
         if isinstance(key, yaml.ScalarNode) and key.value in _WATCHED
     }
+
+
+def _named(raw: bytes) -> Iterator[re.Match[bytes]]:
+    return re.finditer(rb"(?m)^(task|group):[ \t]+([\w./+-]+)", raw)
 
 
 def _summary(node: yaml.Node) -> str | list[str] | bool | None:
