@@ -164,7 +164,6 @@ def generator(prompt):
     ("function", "shown"),
     [
         (returns(None), "None"),
-        (returns({"answer": "a"}), "{'answer': 'a'} (dict)"),
         (returns(b"a"), "b'a' (bytes)"),
         (returns(3), "3 (int)"),
         (generator, "(generator)"),
@@ -175,6 +174,11 @@ def test_a_value_of_another_type_is_an_error_that_names_it(function, shown):
     assert found.text == ""
     assert shown in found.error
     assert found.error.endswith("\n  fix: return a str, a dict or a Response")
+
+
+def test_a_dict_with_another_key_is_an_error_that_names_the_keys():
+    found = answer(returns({"answer": "a"}))
+    assert "returned a dict with the key 'answer'; known: text, data, " in found.error
 
 
 @pytest.mark.parametrize(
