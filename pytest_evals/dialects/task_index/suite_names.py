@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -67,15 +66,12 @@ class SuiteNames:
                 unread = None if is_read else Place(path)
                 return Lookup(is_below=is_read, unread=unread)
         maybe = "the files of a plugin" if self._has_hooks else ""
-        defines = re.compile(rb"(?m)^(task|group): *%s\s*$" % re.escape(name.encode()))
         for path in _files(folder, self._skips):
             if path in read:
                 continue
             raw, dialect = raw_of(path), dialect_of(path, raw_of)
             if dialect == "native" and name == path.stem:
                 return Lookup(is_below=True)
-            if not dialect and defines.search(raw):  # cut off, for example
-                return Lookup(unread=Place(path))
             has_evals = path.suffix == ".py" and b"pytest_evals" in raw
             if dialect not in ("latticeflow", "lighteval") and not has_evals:
                 continue
