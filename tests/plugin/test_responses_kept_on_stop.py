@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.run import plan
+from pytest_evals.run import batches
 from pytest_evals.store.responses import stored_since
 
 CONFTEST = """
@@ -61,7 +61,7 @@ def test_responses_received_before_a_stop_are_not_requested_again(
 ):
     """Ctrl-C arrives while the thread is at about its fourth document, with the next
     window already encoded; ``-x`` stops at the first, whose answer is wrong."""
-    monkeypatch.setattr(plan, "FIRST", 6)
+    monkeypatch.setattr(batches, "FIRST", 6)
     suite.task("quiz", generation_kwargs={"until": ["zzz"], "max_gen_toks": 5})
     suite.pytester.makeconftest(CONFTEST.format(stops=True, interrupts=not arguments))
     command = [f"--model=hf:{tiny_model_path},device=cpu,batch_size=1", "evals"]
