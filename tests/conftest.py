@@ -68,6 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark further variants as slow: together they take as long as all other tests."""
     variants: Counter[str] = Counter()
     for item in items:
+        if not isinstance(item, pytest.Function):
+            continue  # a document of a run in a folder of the tests
         folders = [one.name for one in item.path.parents if one.parent == TESTS]
         folder = folders[0] if folders else ""
         if folder not in MOST_VARIANTS or {"slow", "nightly"} & {*item.keywords}:

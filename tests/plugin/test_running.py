@@ -256,7 +256,7 @@ def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(
     for place in ("*pytest_evals/*", "*_pytest/*", "*pluggy/*"):
         result.stdout.no_fnmatch_line(place)
     whole = suite.run("evals", "--full-trace", model=None)
-    whole.stdout.fnmatch_lines(["*pytest_evals/run/plan.py:*"])
+    whole.stdout.fnmatch_lines(["*pytest_evals/run/batches.py:*"])
 
 
 def test_a_fixture_that_raises_shows_its_own_code_only(suite):

@@ -182,7 +182,7 @@ def test_more_passing_gates_never_change_a_failure_to_a_pass():
     ("arguments", "code", "shown"),
     [
         (["proportions"], 0, "0 cells above the stated rate"),
-        (["repeatability", "--quick"], 0, "sqrt(1+1/K)"),
+        (["repeatability", "--samples=20"], 0, "sqrt(1+1/K)"),
         (["proportion"], 2, "no table 'proportion'; tables: proportions, means"),
     ],
 )
