@@ -30,6 +30,7 @@ TESTS = Path(__file__).parent
 
 LIBRARIES = (
     "datasets",
+    "httpcore",  # which httpx imports when a client is made
     "jinja2",
     "numpy",
     "pandas",

@@ -61,11 +61,12 @@ def test_a_missing_api_key_is_refused(suite, workers):
 @pytest.mark.slow
 @WORKERS
 def test_a_library_that_is_not_installed_is_refused(suite, workers):
-    suite.pytester.makeconftest("import sys\nsys.modules['openai'] = None\n")
-    spec = "openai:gpt,base_url=http://127.0.0.1:9/v1"
+    suite.pytester.makeconftest("import sys\nsys.modules['torch'] = None\n")
+    spec = "openai:gpt,base_url=http://127.0.0.1:9/v1,tokenizer=tiny"
     options = ("evals", f"--model={spec}", *workers)
     result = suite.pytester.runpytest_subprocess(*options)
-    message = "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
+    message = "the openai model's tokenizer needs torch: pip install "
+    message += "'pytest-model-evals[hf]'"
     check_refused(suite, result, message)
 
 

@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from pytest_evals.core.dialogue import ModelSource
@@ -28,7 +27,6 @@ from pytest_evals.data.network_variables import network_fault
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import (
     EvalsError,
-    MissingExtraError,
     OptionError,
     Problem,
     TaskFileError,
@@ -350,8 +348,6 @@ def _limits(top: Section) -> dict[str, Any]:
 
 
 def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
-    if find_spec("openai") is None:
-        return MissingExtraError("a model with a url", "openai", "openai")
     fault = network_fault(url, reads_certificates=reads_certificates)
     return OptionError(fault) if fault else None
 

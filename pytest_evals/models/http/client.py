@@ -1,7 +1,5 @@
 """HTTP client of all served models. Limits each exchange in time and in decompressed
 size, and never sends requests to another origin.
-
-Uses the HTTP library of the installed openai: httpx, or httpx2 in newer versions.
 """
 
 from __future__ import annotations
@@ -11,13 +9,12 @@ import codecs
 import json
 import os
 import re
-import sys
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import openai
+import httpx
 
 from pytest_evals.data.network_variables import network_fault, proxy_variable
 from pytest_evals.errors import OptionError
@@ -35,9 +32,7 @@ from pytest_evals.models.http.errors import (
 )
 from pytest_evals.models.http.streaming import ARRIVALS, Arrival
 
-_LIBRARY: Any = sys.modules[
-    openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
-]
+_CONNECTIONS = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
 """Maximum reply size per token and alternative; far more than servers need."""
@@ -50,7 +45,7 @@ MOST_ENCODINGS = 3
 PIECE_BYTES = 2**16
 
 
-class HttpClient(openai.DefaultAsyncHttpxClient):
+class HttpClient(httpx.AsyncClient):
     """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
     def __init__(self, timeout_s: float, **arguments: Any) -> None:
@@ -67,12 +62,12 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
         if fault:
             raise OptionError(fault)
         try:
-            super().__init__(timeout=timeout_s, **arguments)
+            super().__init__(timeout=timeout_s, limits=_CONNECTIONS, **arguments)
         except Exception as error:  # noqa: BLE001 - of the library's transports
             names = sorted(n for n in os.environ if _VARIABLES.fullmatch(n))
             raise OptionError(
                 f"cannot create the HTTP client: {shortened(masked_text(str(error)))}\n"
-                f"  fix: check {', '.join(names) or 'the installation of openai'}"
+                f"  fix: check {', '.join(names) or 'the installation of httpx'}"
             ) from None
         self._timeout_s = timeout_s
         # Decompressed here, in pieces: the library's decoders know no limit, and a
@@ -90,10 +85,10 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
             # The library's own limit starts anew with each byte of a slow server.
             async with asyncio.timeout(self._timeout_s):
                 return await self._exchange(request, options)
-        except (TimeoutError, _LIBRARY.TimeoutException):
+        except (TimeoutError, httpx.TimeoutException):
             limit = f"no reply within {self._timeout_s:g} s"
             raise RequestFailedError(limit, LATE, again=True, slower=True) from None
-        except _LIBRARY.HTTPError as error:
+        except httpx.HTTPError as error:
             raise lost(error, str(request.url)) from None
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
@@ -133,14 +128,9 @@ def reply_limit(content: bytes) -> int:
 
 
 def lost(error: BaseException, url: str = "") -> RequestFailedError:
-    """The error of a failed connection to an address, with its root cause.
-
-    A ``RequestFailedError`` is returned unchanged: older versions of openai wrap it.
-    """
+    """The error of a failed connection to an address, with its root cause."""
     while error.__cause__ is not None:
         error = error.__cause__
-    if isinstance(error, RequestFailedError):
-        return error
     words = shortened(str(error)) if str(error) else type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         what = f"the server's certificate is not trusted: {words}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
-import openai
-
 from pytest_evals.masking.registry import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.http.client import HttpClient, lost, wait_of
+from pytest_evals.models.http.client import HttpClient, wait_of
 from pytest_evals.models.http.errors import (
     RequestFailedError,
     fix_of,
@@ -39,8 +38,15 @@ _PATHS: Mapping[Path, str] = {
 }
 
 
+_HEADERS = {
+    "OpenAI-Organization": "OPENAI_ORG_ID",
+    "OpenAI-Project": "OPENAI_PROJECT_ID",
+}
+"""Header → its environment variable, as for OpenAI's own client."""
+
+
 class OpenAIClient:
-    """A client of the openai library with persistent connections."""
+    """A client of one server with persistent connections."""
 
     def __init__(self, settings: OpenAISettings, key: str) -> None:
         self._settings = settings
@@ -48,36 +54,26 @@ class OpenAIClient:
         parts = urlsplit(settings.base_url)
         self._secrets = _secrets(key, parts)
         masked(settings.extra_body, loose=True)  # servers may repeat it
-        self._base_url = urlunsplit(parts._replace(query="", fragment=""))
-        self._client = openai.AsyncOpenAI(
-            api_key=key or "none",
-            base_url=self._base_url,
-            default_query=dict(parse_qsl(parts.query)) or None,
-            http_client=HttpClient(settings.timeout),
-            max_retries=0,
+        self._base_url = urlunsplit(parts._replace(fragment=""))
+        headers = {one: os.environ.get(name, "") for one, name in _HEADERS.items()}
+        self._client = HttpClient(
+            settings.timeout,
+            headers={
+                **{name: text for name, text in headers.items() if text},
+                "Authorization": f"Bearer {key or 'none'}",
+                "User-Agent": "pytest-model-evals",
+            },
         )
 
     async def post(self, path: Path, body: Mapping[str, Any]) -> Reply:
         """The reply to one request."""
         try:
-            text = await self._text(path, dict(body))
-        except openai.APIStatusError as error:
-            text = self._hidden(error.response.text)
-            fault = status_error(error.status_code, text, wait_of(error.response))
-            if error.status_code < 500:
-                fault.what += length_advice(fault.what, self._settings)
+            return _parsed(await self._text(path, dict(body)))
         except RequestFailedError as caught:
             fault = caught
         except UnicodeEncodeError as error:  # half of a surrogate pair
             what = f"the prompt is not Unicode: {shortened(str(error))}"
             fault = RequestFailedError(what, kind="invalid prompt")
-        except openai.APIConnectionError as error:
-            fault = lost(error)
-        else:
-            try:
-                return _parsed(text)
-            except RequestFailedError as error:
-                fault = error
         raise self.safe(fault)
 
     def source(self, path: Path) -> str:
@@ -104,23 +100,23 @@ class OpenAIClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.aclose()
 
     async def _text(self, path: Path, body: dict[str, Any]) -> str:
+        url = _address(self._base_url, path)
         if path == "models":
-            return (await self._client.models.with_raw_response.list()).text
-        model = self._settings.target
-        extra = {**body, **self._settings.extra_body}
-        if path == "chat":
-            chat = self._client.chat.completions.with_raw_response
-            messages = extra.pop("messages")
-            reply = await chat.create(model=model, messages=messages, extra_body=extra)
+            reply = await self._client.get(url)
+        else:
+            model = {"model": self._settings.target}
+            whole = {**model, **body, **self._settings.extra_body}
+            reply = await self._client.post(url, json=whole)
+        if reply.is_success:
             return _whole_text(reply)
-        texts = self._client.completions.with_raw_response
-        prompt = extra.pop("prompt")
-        return _whole_text(
-            await texts.create(model=model, prompt=prompt, extra_body=extra)
-        )
+        text = self._hidden(reply.text)
+        fault = status_error(reply.status_code, text, wait_of(reply))
+        if reply.status_code < 500:
+            fault.what += length_advice(fault.what, self._settings)
+        raise fault
 
     def _hidden(self, text: str) -> str:
         """Mask secrets in a reply before any of it is shortened or stored; servers may
@@ -147,7 +143,7 @@ def _whole_text(reply: Any) -> str:
     text: str = reply.text
     if not is_stream(text):
         return text
-    return json.dumps(merged(text, reply.http_response.extensions.get(ARRIVALS, ())))
+    return json.dumps(merged(text, reply.extensions.get(ARRIVALS, ())))
 
 
 def _secrets(key: str, address: SplitResult) -> list[str]:

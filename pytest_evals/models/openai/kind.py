@@ -63,8 +63,6 @@ def _open(spec: ModelSpec) -> OpenAIModel:
 def _check_ready(spec: ModelSpec) -> None:
     """Check the model's requirements on this machine without sending a request."""
     settings = read_settings(spec)
-    if find_spec("openai") is None:
-        raise MissingExtraError("the openai model", "openai", "openai")
     if settings.tokenizer:
         for library in ("torch", "transformers"):
             if find_spec(library) is None:

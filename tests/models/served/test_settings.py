@@ -249,23 +249,13 @@ def test_the_key_comes_from_the_named_variable(monkeypatch, served):
     assert served.headers[0]["authorization"] == "Bearer sk-mine"
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.setattr("pytest_evals.models.openai.kind.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError) as caught:
-        open_model(parse_spec("openai:m,base_url=http://h/v1"))
-    assert str(caught.value) == (
-        "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
-    )
-
-
 def test_the_library_is_not_imported_before_the_model_is_opened():
     script = (
         "import sys; from pytest_evals.models.registry import *;"
         "spec = parse_spec('openai:m,base_url=http://h/v1'); check_spec(spec);"
         "fingerprint_of(spec, str);"
         "import pytest_evals.models.openai.kind;"
-        "print(sorted({'openai', 'httpx', 'httpx2'} & set(sys.modules)))"
+        "print(sorted({'openai', 'httpx'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
