@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pytest_evals.core.request import Generate
-from pytest_evals.errors import MissingExtraError, OptionError
+from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.registry import (
