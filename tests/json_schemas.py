@@ -373,6 +373,12 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
         'The part of answers that is scored: {after: "Answer:"}, {regex: …}, '
         "{json: $.answer} or {xml: answer}.",
     )
+    yield (
+        "tools",
+        {"anyOf": [_TEXT, {"type": "array", "items": {"type": "object"}}]},
+        "Tools that a chat server is sent, as OpenAI's parameter of that name; or a "
+        "template of them, such as {{tools}}.",
+    )
     yield "model", _TEXT, "Spec of the model if the session has no --model."
     yield (
         "gates",

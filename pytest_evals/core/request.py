@@ -27,6 +27,9 @@ mapping of ``type``, ``json`` or ``regex``, and ``value``, the schema or the exp
 A model without support returns an error."""
 RESPONSE_FORMAT = "response_format"
 """The option of a :class:`Generate` with OpenAI's parameter of that name, as JSON."""
+TOOLS = "tools"
+"""The option of a :class:`Generate` with OpenAI's parameter of that name, as JSON. The
+response then has the calls."""
 RATING = "rating"
 """Name of the schema in a ``response_format`` for judges. Their prompts describe the
 same form, so that a server that rejects the option is sent the request without it."""

@@ -113,6 +113,7 @@ def _call(given: Any) -> dict[str, Any]:
         call |= inner
     if call.get("type") in ("function", "custom", "tool_call"):
         del call["type"]
+    call.pop("index", None)
     for alias in ("args", "input"):
         if alias in call and "arguments" not in call:
             call["arguments"] = call.pop(alias)

@@ -30,7 +30,7 @@ OWN_KEYS = (
 EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
     "task", "description", "id", "model", "gates", "tags", "version", "metadata",
-    "choices", "choices_by", "refusals", "extract",
+    "choices", "choices_by", "refusals", "extract", "tools",
 )  # fmt: skip
 """The keys of an eval of our own dialect; the first four are rare elsewhere."""
 TASK_KEYS = (

@@ -52,6 +52,7 @@ from pytest_evals.prompts.fields import (
 )
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.prompts.text_values import text_fault
+from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.extract import Extraction, extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
@@ -129,6 +130,7 @@ class _Reader:
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         refusals = self._refusals()
         extract = self._extract()
+        tools = self._tools() if "tools" in top else None
         model = top.name("model")
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
@@ -157,6 +159,7 @@ class _Reader:
             repeats=repeats,
             refusals=refusals,
             extract=extract,
+            tools=tools,
             has_turns="prompt" not in top,
             system=system,
             model=model,
@@ -189,6 +192,22 @@ class _Reader:
             what = "metadata: refusals has no effect in an eval"
             top.problem("metadata", what, "refusals: answer")
         return str(given)
+
+    def _tools(self) -> Reader:
+        """The tools of a row: a list, or a template of one."""
+        top = self._top
+        given = top.raw("tools")
+        if isinstance(given, str):
+            field = Field(key="tools", spec=given, place=top.text_place("tools"))
+            try:
+                return bind_value(field)
+            except FieldError as error:
+                top.problems.append(error.problem)
+        try:
+            tools_text(given)
+        except DocumentError as error:
+            top.problem("tools", str(error))
+        return lambda row: given
 
     def _extract(self) -> Extraction | None:
         given = self._top.raw("extract")

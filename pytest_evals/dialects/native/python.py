@@ -193,6 +193,7 @@ class Eval:
             repeats=settings.repeats,
             refusals=settings.refusals,
             extract=extract,
+            tools=_tools(settings.tools),
             has_turns=self._has_turns(load),
             system=settings.system,
             model=model,
@@ -205,6 +206,7 @@ class Eval:
                 "model": shown,
                 **({REFUSALS: settings.refusals} if is_set else {}),
                 **({"extract": settings.extract} if settings.extract else {}),
+                **({"tools": settings.tools} if settings.tools else {}),
                 "metadata": {"version": settings.version},
             },
             remedies=remedies(scorers, PYTHON),
@@ -326,6 +328,7 @@ class EvalSettings:
     repeats: int = 1
     refusals: str = WAYS[0]
     extract: Any = None
+    tools: Any = None
     choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
@@ -347,6 +350,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     repeats: int = 1,
     refusals: str = WAYS[0],
     extract: Any = None,
+    tools: Any = None,
     choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
@@ -380,6 +384,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
             ``error``.
         extract: The part of answers that is scored, such as ``{"after": "Answer:"}``
             (:func:`~pytest_evals.scorers.extract.extraction_of`).
+        tools: Tools that a chat server is sent: a list as OpenAI's parameter of that
+            name, or the name of a row's value with one.
         choices_by: How choices are answered: ``loglikelihood`` (default) or
             ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.
@@ -456,6 +462,12 @@ async def _listed(cases: AsyncIterable[Any]) -> list[Any]:
 def _check_repeats(repeats: object) -> None:
     if type(repeats) is not int or not 1 <= repeats <= MOST_REPEATS:
         raise EvalsError(f"repeats is not a whole number from 1 to {MOST_REPEATS:,}")
+
+
+def _tools(given: Any) -> Callable[[Mapping[str, Any]], Any] | None:
+    if given is None:
+        return None
+    return lambda row: row.get(given) if isinstance(given, str) else given
 
 
 def _model_source(given: ModelGiven) -> ModelSource | None:

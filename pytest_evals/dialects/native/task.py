@@ -22,7 +22,7 @@ from pytest_evals.core.human_labels import LEAST_LABELS
 from pytest_evals.core.metric import ANYTHING, Metric, Span
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import Message, Prompt, Response, are_copies
+from pytest_evals.core.request import TOOLS, Message, Prompt, Response, are_copies
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
@@ -34,6 +34,7 @@ from pytest_evals.dialects.native.template_checks import check_templates, text_e
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
+from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.extract import Extraction
@@ -63,6 +64,7 @@ class EvalParts:
         repeats: Answers to each prompt; scores are their means.
         refusals: See :class:`Task`.
         extract: The part of answers that is scored, unless a scorer sets its own.
+        tools: Returns the tools of a row, as OpenAI's parameter of that name.
         has_turns: Whether cases may be conversations.
         system: System message before each prompt.
         model: Source of the model if the session has none.
@@ -81,6 +83,7 @@ class EvalParts:
     repeats: int = 1
     refusals: str = REFUSALS[0]
     extract: Extraction | None = None
+    tools: Callable[[Mapping[str, Any]], Any] | None = None
     has_turns: bool = False
     system: str = ""
     model: ModelSource | None = None
@@ -407,7 +410,13 @@ class _Runner:
         prompt = prompt_of(case.prompt, system, chat=self._options.chat)
         if self.choices is not None:
             return self.choices.asked(index, doc, prompt)
-        return Asked(doc, self._parts.sampling.requests(prompt, self._parts.repeats))
+        sampling = self._parts.sampling
+        if self._parts.tools is not None:
+            text = tools_text(self._parts.tools(case.row))
+            more = ((TOOLS, text),) if text else ()
+            options = tuple(sorted((*sampling.options, *more)))
+            sampling = replace(sampling, options=options)
+        return Asked(doc, sampling.requests(prompt, self._parts.repeats))
 
 
 def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> SamplingResult:

@@ -169,12 +169,47 @@ def _concatenate(known: dict[str, Any], more: Mapping[str, Any]) -> bool:
             isinstance(value, list) or isinstance(known.get(name), list)
         ):  # parts (Mistral), which may follow strings and precede them
             known[name] = _parts(known.get(name)) + _parts(value)
+        elif name == "tool_calls" and isinstance(value, list):
+            _add_calls(known.setdefault(name, []), value)
+        elif name == "function_call" and isinstance(value, Mapping):
+            _add_to_call(known.setdefault(name, {}), value)
         elif isinstance(value, str) and name != "role":
             known[name] = (known.get(name) or "") + value
         else:
             continue
         has_text |= bool(value)
     return has_text
+
+
+def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
+    """Add pieces of tool calls, by index. Without one, a new id or name begins a new
+    call (Ollama)."""
+    for piece in pieces:
+        if not isinstance(piece, Mapping):
+            continue
+        index, function = piece.get("index"), piece.get("function")
+        function = function if isinstance(function, Mapping) else {}
+        same = [one for one in calls if one.get("index") == index]
+        if type(index) is not int:
+            is_new = piece.get("id") or function.get("name") or not calls
+            same = [] if is_new else calls[-1:]
+        if not same:
+            same = [{"index": index, "type": "function", "function": {}}]
+            calls += same
+        if piece.get("id"):
+            same[0].setdefault("id", piece["id"])
+        _add_to_call(same[0]["function"], function)
+
+
+def _add_to_call(call: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a piece: the first name counts, and the texts of arguments are joined."""
+    if piece.get("name"):
+        call.setdefault("name", piece["name"])
+    arguments = piece.get("arguments")
+    if isinstance(arguments, str):
+        call["arguments"] = str(call.get("arguments") or "") + arguments
+    elif arguments is not None:
+        call["arguments"] = arguments
 
 
 def _parts(content: Any) -> list[Any]:

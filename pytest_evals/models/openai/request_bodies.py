@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
+    TOOLS,
     TOP_LOGPROBS,
     Finish,
     Generate,
@@ -16,6 +17,7 @@ from pytest_evals.core.request import (
     Response,
     TopLogprobs,
 )
+from pytest_evals.core.returned import calls_of
 from pytest_evals.core.top_logprobs import read_top_logprobs, top_entry
 from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.http.errors import (
@@ -69,6 +71,7 @@ _FILTERED = frozenset(
     ]
 )
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
+_IMAGES = {IMAGES, LEADING_IMAGES}
 _CALLS = ("tool_calls", "tool_use", "function_call")
 """Finish reasons of tool calls (OpenAI, Anthropic)."""
 _NO_TEXT = ("reasoning", "thinking", "refusal")
@@ -78,7 +81,7 @@ _NO_THINKING = 'extra_body={"chat_template_kwargs":{"enable_thinking":false}}'
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
     """The API for a request; images require a chat."""
-    is_text = isinstance(request.prompt, str) and not _has_images(request)
+    is_text = isinstance(request.prompt, str) and not _needs_chat(request)
     return settings.api or ("completions" if is_text else "chat")
 
 
@@ -106,10 +109,8 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
             raise RequestFailedError(
                 "the prompt is a chat, and api=completions takes texts only"
             )
-        if _has_images(request):
-            raise RequestFailedError(
-                "images can be shown in a chat only: give api=chat"
-            )
+        if name := _needs_chat(request):
+            raise RequestFailedError(f"{name} are sent in a chat only: give api=chat")
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
     body = {
@@ -127,8 +128,10 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
     return body
 
 
-def _has_images(request: Generate) -> bool:
-    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+def _needs_chat(request: Generate) -> str:
+    """What only chats take; empty if there is nothing."""
+    names = {name for name, _ in request.options}
+    return TOOLS if TOOLS in names else "images" if names & _IMAGES else ""
 
 
 def read_reply(
@@ -142,7 +145,8 @@ def read_reply(
         why = choice.get("error") or f"finish_reason {ended!r}"
         what = f"the server broke the answer off: {shortened(str(why))}"
         raise RequestFailedError(what, BROKEN_OFF, again=True)
-    is_silent = not (text or "").strip()
+    calls = _calls(choice, ended) if TOOLS in dict(request.options) else ()
+    is_silent = not (text or "").strip() and not calls
     if is_silent and (refusal := _refusal(choice)):
         n_prompt_tokens, n_tokens = tokens_of(reply)
         return Response(
@@ -158,7 +162,7 @@ def read_reply(
         )
     if is_silent:
         _check_silence(choice, ended, text, request)
-    assert text is not None
+    text = text or ""
     if settings.think_end_token:
         text = text.split(settings.think_end_token)[-1].lstrip()
     cut = text
@@ -169,9 +173,30 @@ def read_reply(
         text=cut,
         n_prompt_tokens=n_prompt_tokens,
         n_tokens=n_tokens,
-        finish="stop" if cut != text else _FINISH.get(ended, ""),
+        finish="stop" if cut != text else _FINISH.get(ended, "stop" if calls else ""),
+        calls=calls,
         top_logprobs=_top_logprobs(choice, dict(request.options).get(TOP_LOGPROBS, 0)),
     )
+
+
+def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ...]:
+    """The tool calls of a message. Their presence counts, not the finish reason: some
+    servers report ``stop`` with calls, others ``tool_calls`` without any. A call that
+    the token limit cuts off is marked as truncated."""
+    message = choice.get("message")
+    found = message if isinstance(message, dict) else {}
+    listed = found.get("tool_calls")
+    given = [*listed] if isinstance(listed, list) else []
+    if not given and isinstance(found.get("function_call"), dict):
+        given = [found["function_call"]]
+    try:
+        calls = [dict(one) for one in calls_of(given)]
+    except (TypeError, ValueError):
+        what = f"a tool call has no name: {shortened(str(given))}"
+        raise RequestFailedError(what, again=True) from None
+    if calls and _FINISH.get(ended) == "length":
+        calls[-1]["truncated"] = True
+    return tuple(calls)
 
 
 def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:

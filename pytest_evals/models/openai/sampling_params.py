@@ -13,6 +13,7 @@ from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
     RESPONSE_FORMAT,
+    TOOLS,
     TOP_LOGPROBS,
     Generate,
 )
@@ -27,6 +28,7 @@ OPTIONS = frozenset(
         "ignore_eos",
         "min_p",
         "min_tokens",
+        "parallel_tool_calls",
         "presence_penalty",
         "reasoning_effort",
         RESPONSE_FORMAT,
@@ -34,6 +36,8 @@ OPTIONS = frozenset(
         "seed",
         "skip_special_tokens",
         "stop_token_ids",
+        "tool_choice",
+        TOOLS,
         "top_k",
         "top_p",
         "truncate_prompt_tokens",
@@ -89,8 +93,9 @@ def body_of(
                 f"the openai model has no generation option {name!r}{hint} "
                 "(extra_body= sends anything)"
             )
-    if isinstance(form := options.get(RESPONSE_FORMAT), str):
-        options[RESPONSE_FORMAT] = _form(form)
+    for name in (RESPONSE_FORMAT, TOOLS):
+        if isinstance(text := options.get(name), str):
+            options[name] = _json_of(name, text)
     seed = options.pop("seed", None)
     # OpenAI has given max_tokens up for chats, and other servers know nothing else.
     new_name = chat and (settings.is_openai or settings.thinks)
@@ -142,11 +147,11 @@ def _top_logprobs(n: Any, *, chat: bool) -> dict[str, Any]:
     return {"logprobs": True, TOP_LOGPROBS: n} if chat else {"logprobs": n}
 
 
-def _form(text: str) -> Any:
+def _json_of(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise RequestFailedError(f"response_format is not JSON: {text!r:.80}") from None
+        raise RequestFailedError(f"{name} is not JSON: {text!r:.80}") from None
 
 
 def _seed(request: Generate, given: Any) -> int:

@@ -80,7 +80,7 @@ def test_images_are_shown_in_a_chat_only(served, model_of, ask):
     assert path == "/v1/chat/completions"
     assert body["messages"][0]["content"][0] == {"type": "text", "text": "Q:"}
     (response,) = ask(model_of(api="completions"), request)
-    assert response.error == "images can be shown in a chat only: give api=chat"
+    assert response.error == "images are sent in a chat only: give api=chat"
 
 
 def test_leading_images_are_put_before_the_last_user_message(served, model_of, ask):
