@@ -527,9 +527,12 @@ def _reduced_reference(
     kept = reference.repeats.get(metric.key)
     name = reference.baseline
     if not kept:
+        fix = reference.fix or (
+            f"a run with this gate and --evals-save-baseline={name} does, where "
+            "answers are not copies"
+        )
         raise InvalidGateError(
-            f"baseline {name!r} has not kept the value of each answer; a run with this "
-            f"gate and --evals-save-baseline={name} does, where answers are not copies"
+            f"baseline {name!r} has not kept the value of each answer; {fix}"
         )
     try:
         return {

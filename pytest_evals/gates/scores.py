@@ -276,7 +276,7 @@ def _gate(entry: dict[str, Any], name: str, *, clustered: bool, repeated: bool) 
     text = entry.pop("text", None)
     source = Place(Path(name))
     if text is not None:
-        gate = read_expression(text)
+        gate = read_expression(text, source)
         if clustered:
             gate = replace(gate, over="population", cluster=_FIELD)
         changed = replace(gate, task=_TASK, metric=_METRIC, filter="", id=name)

@@ -202,15 +202,18 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
         one.compared and one.compared.logprobs for one in records
     ):
         if not any(one.compared and one.compared.top_logprobs for one in records):
-            return (
+            why = (
                 "the model returns no top log-probabilities of generated tokens, which "
                 "kl needs; hf: models and openai: servers with logprobs do (not with "
-                "beam search, nor in dialogues); --evals-cache=refresh sends requests "
-                "again whose stored responses have none"
+                "beam search, nor in dialogues)"
             )
+            again = "; --evals-cache=refresh sends requests again whose stored "
+            return why if reference.fix else f"{why}{again}responses have none"
+        fix = reference.fix or (
+            f"save it again with this gate: --evals-save-baseline={reference.baseline}"
+        )
         return (
             f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
-            "which kl needs; save it again with this gate: "
-            f"--evals-save-baseline={reference.baseline}"
+            f"which kl needs; {fix}"
         )
     return f"no document has {what} in both this run and {reference.baseline!r}"

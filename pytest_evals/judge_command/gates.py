@@ -75,7 +75,7 @@ def given_gates(
 def _read(text: str, number: int, has_baseline: bool) -> Gate:
     source = Place(Path(f"gate {number + 1}"))
     if not text.lstrip().startswith("{"):
-        return replace(read_expression(text), source=source)
+        return read_expression(text, source)
     try:
         entry = json.loads(text)
     except ValueError as error:

@@ -98,8 +98,7 @@ def write_files(
     result = replace(judged.result, comparison=comparison)
     stored = as_stored(run, result, exit_code)
     if path := paths["json"]:
-        make_folder(path.parent, "--json")
-        write_json(path, dict(stored.results))
+        write_json(path, dict(stored.results), "--json")
     if path := paths["markdown"]:
         make_folder(path.parent, "--markdown")
         replace_text(path, run_markdown(result, _COMMENT), "--markdown")

@@ -97,6 +97,9 @@ def _left_out(gate: Gate) -> Verdict:
     return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason, left_out=True)
 
 
+_FIX = "pass other results with --baseline"
+
+
 class _References:
     """Finds a task in the older results, paired with the new ones."""
 
@@ -115,7 +118,7 @@ class _References:
         others: Mapping[str, Sequence[object]] = dict.fromkeys(baseline.tasks, ())
         rows = {**others, **before.rows}
         before = Side(results=baseline.results, rows=rows)  # type: ignore[arg-type]
-        return refer(name, task, before, side_of(self._run, [task]))
+        return refer(name, task, before, side_of(self._run, [task]), fix=_FIX)
 
 
 def side_of(run: EarlierRun, tasks: Sequence[str]) -> Side:

@@ -54,7 +54,7 @@ def read_results(
         StoreError: A stored run of ours cannot be read.
     """
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, gated, id_key)
     if not path.is_file():
         raise OptionError(f"{path}: no such file or folder")
     if path.name == RESULTS and _is_ours(path.parent):
@@ -94,7 +94,7 @@ def _is_ours(folder: Path) -> bool:
     return "schema_version" in run.results
 
 
-def _read_folder(folder: Path) -> EarlierRun:
+def _read_folder(folder: Path, gated: Collection[str], id_key: str) -> EarlierRun:
     if _is_ours(folder):
         return read_run(folder)
     ours = [one for one in results_files(folder) if _is_ours(one.parent)]
@@ -109,5 +109,5 @@ def _read_folder(folder: Path) -> EarlierRun:
     named = [path for path in files if path.suffix in SUFFIXES]
     what = f"{folder}: no results in it"
     if len(named) == 1:
-        return read_results(named[0])
+        return read_results(named[0], gated=gated, id_key=id_key)
     raise OptionError(f"{what}\n  fix: pass {_KNOWN}")

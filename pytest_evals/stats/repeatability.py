@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.intervals import quantile
 
@@ -33,6 +31,8 @@ class Repeatability(NamedTuple):
 def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
     """Return the variation between runs. ``values``: (k, n) a number for each of n
     documents in each of k runs, k at least 2."""
+    import numpy as np  # late: slow, and few gates need it
+
     table = np.array(values, dtype=float)
     means = table.mean(axis=1)
     # The square of a difference of two draws is twice their variance, on average.
@@ -62,6 +62,8 @@ def mean_over_reruns(
         answers: At least two values for each document.
         limits: Range of the values.
     """
+    import numpy as np
+
     n = len(answers)
     variances = [float(np.var(values, ddof=1)) for values in answers]
     sizes = [len(values) for values in answers]

@@ -90,17 +90,22 @@ def changed_documents(
     )
 
 
-def refer(name: str, task: str, before: Side, now: Side) -> Reference:
-    """Return the baseline's values for the documents of a task."""
+def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Reference:
+    """Return the baseline's values for the documents of a task.
+
+    Args:
+        fix: How to get another baseline; empty if a run of pytest saves it.
+    """
     if task not in before.rows:
         known = [*before.rows]
         hint = suggestion(task, known)
-        return replace(_refused(name, f"it has no task {task!r}{hint}"), is_new=True)
+        why = f"it has no task {task!r}{hint}"
+        return replace(_refused(name, why, fix), is_new=True)
     partial = before.results.get("partial")
     if partial:
-        return _refused(name, f"it is a partial run ({partial})")
+        return _refused(name, f"it is a partial run ({partial})", fix)
     if faults := [*setting_changes(task, before, now)]:
-        return _refused(name, "; ".join(faults))
+        return _refused(name, "; ".join(faults), fix)
     rows = before.rows[task]
     old = sorted(firsts(rows), key=lambda row: row["doc_id"])
     pairing = pairing_of(task, before, now)
@@ -135,11 +140,12 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
         repeats=repeats,
         compared=compared,
         notes=notes,
+        fix=fix,
     )
 
 
-def _refused(name: str, why: str) -> Reference:
-    fix = f"--evals-save-baseline={name} makes a new one"
+def _refused(name: str, why: str, fix: str) -> Reference:
+    fix = fix or f"--evals-save-baseline={name} makes a new one"
     fault = f"baseline {name!r} is not comparable: {why}; {fix}"
     return Reference(baseline=name, fault=fault)
 

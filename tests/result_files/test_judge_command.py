@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -35,6 +37,35 @@ def test_documents_are_paired_by_id(rows, tmp_path, capsys):
     old = write(tmp_path / "old.jsonl", shuffled)
     assert main(["judge", new, DROP, "--baseline", old, "--id", "key"]) == 2
     assert "new.jsonl:1: no key 'key'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_shuffled_baseline_gives_the_same_verdict(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(2)
+    old = [row | {"acc": int(rng.random() < 0.95)} for row in rows]
+    command = [sys.executable, "-m", "pytest_evals", "judge", "new.jsonl", "acc >= 0.7"]
+    command += [DROP, "--baseline", "old.jsonl"]
+    write(tmp_path / "new.jsonl", rows)
+
+    def judged(baseline):
+        write(tmp_path / "old.jsonl", baseline)
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    expected = judged(old)
+    assert expected[0] == 1
+    assert expected[1].endswith("verdict: no-go: 1 of 2 gates failed\n")
+    assert judged(rng.sample(old, len(old))) == expected
+
+
+def test_the_only_file_of_a_folder_is_read_as_on_its_own(rows, tmp_path):
+    renamed = [{"key": row["id"], "acc": row["acc"]} for row in rows]
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "quiz.jsonl", renamed)
+    folders = [str(tmp_path / "new"), "--baseline", str(tmp_path / "old")]
+    assert main(["judge", *folders, "--id", "key", DROP]) == 0
 
 
 def test_without_ids_position_counts_and_the_output_says_so(rows, tmp_path, capsys):
@@ -135,6 +166,27 @@ def test_a_gate_on_a_baseline_needs_one(rows, tmp_path, capsys):
     gate = '{"metric": "acc", "baseline": "main", "max_drop": 0.02}'
     assert main(["judge", path, gate]) == 2
     assert "fix: --baseline OLD" in capsys.readouterr().err
+
+
+def test_fixes_name_no_options_of_pytest(rows, tmp_path, capsys):
+    for name, shots in (("new", 0), ("old", 5)):
+        results = {"results": {"quiz": {}}, "n-shot": {"quiz": shots}}
+        results |= {"configs": {"quiz": {"task": "quiz"}}, "versions": {"quiz": 1}}
+        (tmp_path / name).mkdir()
+        date = "2026-11-27T10-00-00.000000"
+        (tmp_path / name / f"results_{date}.json").write_text(json.dumps(results))
+        samples = [
+            {"doc_id": at, "filter": "none", "metrics": ["acc"], "acc": row["acc"]}
+            for at, row in enumerate(rows)
+        ]
+        write(tmp_path / name / f"samples_quiz_{date}.jsonl", samples)
+    given = ["judge", str(tmp_path / "new"), "--baseline", str(tmp_path / "old")]
+    assert main([*given, DROP]) == 1
+    assert "pass other results with --baseline" in (out := capsys.readouterr().out)
+    assert "--evals" not in out
+    assert main([*given, "acc >> 0.5"]) == 2
+    assert "error: gate 1: " in (error := capsys.readouterr().err)
+    assert "--evals" not in error
 
 
 @pytest.mark.parametrize(

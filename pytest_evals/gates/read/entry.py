@@ -119,8 +119,8 @@ def read_defaults(
     return {**entry}
 
 
-def read_expression(text: str) -> Gate:
-    """Parse the gate of ``--evals-gate EXPR``: the short form.
+def read_expression(text: str, source: Place = _OPTION) -> Gate:
+    """Parse a gate in the short form, as in ``--evals-gate EXPR``.
 
     Without the prefix ``TASK/`` its task is empty: it applies to every task that has
     the metric, and the caller sets the name.
@@ -129,9 +129,9 @@ def read_expression(text: str) -> Gate:
         OptionError: The expression is invalid.
     """
     try:
-        return _gate(_of_text(text, ""), text.strip(), _OPTION)
+        return _gate(_of_text(text, ""), text.strip(), source)
     except ConditionError as error:
-        raise OptionError(str(Problem(error.what, _OPTION, error.fix))) from None
+        raise OptionError(str(Problem(error.what, source, error.fix))) from None
 
 
 class _ManyErrors(Exception):
