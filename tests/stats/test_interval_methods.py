@@ -31,6 +31,14 @@ def test_limits_of_a_proportion_are_scipys_exact_ones(counts, confidence):
     assert found == pytest.approx((known.low, known.high), abs=1e-9)
 
 
+@pytest.mark.parametrize(("total", "n"), [(0.3, 4.7), (7e5, 1e6), (1, 3e5), (9e3, 9e3)])
+def test_limits_of_fractional_and_large_counts_have_all_digits(total, n):
+    found = Proportion(total, n).interval(0.95)
+    low = stats.beta.ppf(0.05, total, n - total + 1)
+    high = stats.beta.isf(0.05, total + 1, n - total) if total < n else 1.0
+    assert found == pytest.approx((low, high), rel=1e-12)
+
+
 @given(COUNTS, st.integers(0, 100))
 def test_p_values_of_a_proportion_are_scipys_binomial_test(counts, percent):
     total, n = counts
