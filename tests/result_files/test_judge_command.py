@@ -59,6 +59,19 @@ def test_a_shuffled_baseline_gives_the_same_verdict(rows, tmp_path, monkeypatch)
     assert judged(rng.sample(old, len(old))) == expected
 
 
+def test_shares_of_correct_answers_are_judged_without_slow_imports(rows, tmp_path):
+    path = write(tmp_path / "a.jsonl", rows)
+    gates = ["acc >= 0.7", '{"metric": "acc", "min": 0.7, "over": "population"}', DROP]
+    script = (
+        "import sys; from pytest_evals.__main__ import main; "
+        "code = main(sys.argv[1:]); "
+        "sys.exit(code or bool({'numpy', 'scipy'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", script, "judge", path, *gates, "--baseline", path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_only_file_of_a_folder_is_read_as_on_its_own(rows, tmp_path):
     renamed = [{"key": row["id"], "acc": row["acc"]} for row in rows]
     for name in ("new", "old"):
