@@ -8,19 +8,23 @@ answer.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.reasoning import without_reasoning
 from pytest_evals.errors import DocumentError, abbreviated
+from pytest_evals.scorers.lenient_json import INVISIBLE, objects_in
 
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _KEPT = ("reasoning", "confidence")
 _MOST_SHOWN = 200
+_VERDICTS = {
+    **dict.fromkeys(("true", "yes", "pass", "1"), True),
+    **dict.fromkeys(("false", "no", "fail", "0"), False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,11 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     spoken = _spoken(reply)
     fenced = [one[1] for one in _FENCED.finditer(spoken)]
     for texts in (fenced, [spoken]):
-        given = [found for text in texts for found in _objects(text)]
-        named = [_with_normal_keys(found, keys) for found in given]
-        found = [one for one in named if any(key in one for key in keys)]
+        given = [one for text in texts for one in objects_in(text, _consistent)]
+        found = _with_keys(given, keys)
+        if not found:  # {"rating": {"pass": true}}
+            inner = [one for each in given for one in each.values()]
+            found = _with_keys([one for one in inner if isinstance(one, dict)], keys)
         if any(_first(one, keys) != _first(found[0], keys) for one in found):
             raise DocumentError(
                 f"the judge's reply contradicts itself: {_shown(reply)}"
@@ -103,6 +109,27 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
         if found:
             return found[0]
     return None
+
+
+def verdict(given: Any) -> bool | None:
+    """Return what a value says about pass or fail; ``None`` for anything else."""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    return _VERDICTS.get(str(given).strip().strip(".!").casefold())
+
+
+def spoken_word(reply: str) -> str:
+    """Return a reply that is one word or number, without quotes and marks; empty for
+    any other reply."""
+    word = _bare(_spoken(reply))
+    return word if len(word.split()) == 1 else ""
+
+
+def _with_keys(
+    given: Iterable[Mapping[str, Any]], keys: Sequence[str]
+) -> list[dict[str, Any]]:
+    named = [_with_normal_keys(one, keys) for one in given]
+    return [one for one in named if any(key in one for key in keys)]
 
 
 def _spoken(reply: str) -> str:
@@ -113,21 +140,8 @@ def _spoken(reply: str) -> str:
 def _with_normal_keys(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     """The object with its keys in their normal spelling."""
     known = {key.casefold(): key for key in (*keys, *_KEPT)}
-    return {known.get(name.casefold(), name): one for name, one in found.items()}
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder(object_pairs_hook=_consistent)
-    at = text.find("{")
-    while at >= 0:
-        try:
-            found, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        if isinstance(found, dict):
-            yield found
-        at = text.find("{", end)
+    named = {name: name.translate(INVISIBLE).strip().casefold() for name in found}
+    return {known.get(named[name], name): one for name, one in found.items()}
 
 
 def _consistent(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

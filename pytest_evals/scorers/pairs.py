@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
-from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, ReadAsk
+from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.judge_replies import read_json
 from pytest_evals.scorers.rubric import (
     RubricScorer,
+    asked_again,
     check_labels,
     closed_object,
 )
@@ -56,12 +57,17 @@ class PairScorer(RubricScorer):
         other = self._other.whole_text(case)
         if not other.strip():
             raise DocumentError(f"{self.name}: versus is empty")
-        responses = yield [
-            ReadAsk(self.role, self._of_pair(answered, case, *pair), _first_wins)
+        asked = [
+            asked_again(
+                self.role,
+                self._of_pair(answered, case, *pair),
+                _first_wins,
+                self.instructions,
+            )
             for pair in ((answer, other), (other, answer))
         ]
         try:
-            (first, why), (second, why_swapped) = map(_first_wins, responses)
+            (first, why), (second, why_swapped) = yield from together(asked)
         except DocumentError as error:
             return Score(metric=self.name, answer=answer, unscored=f"judge: {error}")
         orders = (first, 1 - second)

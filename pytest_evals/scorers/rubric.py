@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, ReadAsk
@@ -27,8 +28,10 @@ from pytest_evals.core.request import (
     Response,
 )
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.judge_replies import read_json
+from pytest_evals.scorers.judge_replies import read_json, spoken_word, verdict
 from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
+
+T = TypeVar("T")
 
 JUDGE_NAME = "judge"
 """Name in ``Ask.model`` of the session's judge."""
@@ -117,9 +120,10 @@ class RubricScorer:
         """Send an answer to the judge and return its score."""
         answer = answered.text
         request = self.request(_SYSTEM, (("answer", answer),), answered, case)
-        (reply,) = yield (ReadAsk(self.role, request, self._read),)
         try:
-            value, explanation = self._read(reply)
+            value, explanation = yield from asked_again(
+                self.role, request, self._read, self.instructions
+            )
         except DocumentError as error:
             return Score(metric=self.name, answer=answer, unscored=f"judge: {error}")
         return Score(
@@ -213,6 +217,8 @@ class RubricScorer:
         reply = response.raise_for_error().text
         keys = [one.name for one in self.criteria] or [self._key]
         found = read_json(reply, keys)
+        if found is None and len(keys) == 1 and (word := spoken_word(reply)):
+            found = {keys[0]: word}
         if found is None:
             raise DocumentError(f"the reply has no {_listed(keys)}: {reply[:200]!r}")
         value = self._weighted([self._grade(found.get(key), key) for key in keys])
@@ -262,14 +268,46 @@ class RubricScorer:
 
     def _grade(self, given: Any, key: str) -> float:
         if self.scale is None:
-            if not isinstance(given, bool):
-                raise DocumentError(f"{key} is {given!r}, not true or false")
-            return float(given)
+            passes = verdict(given)
+            if passes is None:
+                raise DocumentError(f"{key} is {given!r:.80}, not true or false")
+            return float(passes)
         low, high = self.scale
+        if isinstance(given, str) and re.fullmatch(r"\s*-?[0-9]{1,9}\s*", given):
+            given = int(given)
         whole = isinstance(given, int | float) and not isinstance(given, bool)
         if not whole or given != math.floor(given) or not low <= given <= high:
             raise DocumentError(f"{key} is {given!r}, not a grade from {low} to {high}")
         return float((given - low) / (high - low))
+
+
+def asked_again(
+    role: str,
+    request: Generate,
+    read: Callable[[Response], T],
+    instructions: str,
+) -> Dialogue[T]:
+    """Send a request to a judge. A reply that cannot be read is returned to it once,
+    with the error and the form of the reply.
+
+    Raises:
+        DocumentError: There is no reply, or the second one cannot be read either.
+    """
+    (reply,) = yield (ReadAsk(role, request, read),)
+    try:
+        return read(reply)
+    except DocumentError as error:
+        if reply.error or not reply.text:
+            raise
+        fault = str(error).partition(": ")[0]
+    messages = (
+        *cast(tuple[Message, ...], request.prompt),
+        Message("assistant", reply.text),
+        Message("user", f"Your reply cannot be used: {fault}. {instructions}"),
+    )
+    again = replace(request, prompt=messages)
+    (reply,) = yield (ReadAsk(role, again, read),)
+    return read(reply)
 
 
 def judge(  # noqa: PLR0913 - the keys of a judge in YAML

@@ -66,11 +66,11 @@ source: {type: local, file_path: rows.jsonl}
 CASES = {
     "judge": (
         NATIVE.format(score="{judge: Is it polite?}"),
-        ["I cannot help.", json.dumps({"reason": "so", "pass": True})],
+        [*["I cannot help."] * 2, json.dumps({"reason": "so", "pass": True})],
     ),
     "pairwise": (
         NATIVE.format(score="{pairwise: {rubric: Which is polite?, versus: hm}}"),
-        ["neither", '{"better": "1"}'],
+        [*["neither"] * 4, '{"better": "1"}'],
     ),
     "LatticeFlow": (LATTICEFLOW, ["perhaps", "correct"]),
 }
@@ -100,7 +100,7 @@ def test_documents_with_errors_are_judged_again(pytester, case):
     def n_asked():
         return len((pytester.path / "asked.txt").read_text().splitlines())
 
-    assert outcomes().get("errors")
+    assert outcomes().get("errors")  # also when it was asked once more
     before = n_asked()
     assert "errors" not in outcomes("--evals-only=error")
     after = n_asked()

@@ -1,0 +1,120 @@
+"""Replies of judges with a rubric: read leniently, and never wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals import Response, case, judge, pairwise
+from pytest_evals.errors import DocumentError
+
+UNREAD = None
+
+
+def said(reply, scorer=None):
+    """The value of a reply, ``None`` if it cannot be read."""
+    try:
+        return (scorer or judge("Good?"))._read(Response(text=reply))[0]
+    except DocumentError:
+        return UNREAD
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{"reason": "ok", "pass": true}', 1),
+        ('```json\n{"reason": "ok", "pass": true}\n```', 1),
+        ('{\n "reason": "see http://x",\n "pass": true // all facts agree\n}', 1),
+        ('{/* so */ "pass": false}', 0),
+        ("{'reason': 'fine', 'pass': True}", 1),
+        ("{'reason': \"it's {so}\", 'pass': False}", 0),
+        ('{"reason": "the answer is in gene', UNREAD),
+        ('{"pass": tr', UNREAD),
+        ('{"reason": "a } b", "pass": true', UNREAD),
+        *((f'{{"pass": "{word}"}}', 1) for word in ("true", "Yes", "PASS", "1")),
+        *((f'{{"pass": "{word}"}}', 0) for word in ("false", "No", "fail.", "0")),
+        *((f'{{"pass": {number}}}', 1) for number in ("1", "1.0")),
+        *((f'{{"pass": {text}}}', UNREAD) for text in ("2", "0.5", "null", "[true]")),
+        *((f'{{"pass": "{text}"}}', UNREAD) for text in ("not pass", "7/10", "maybe")),
+        ("PASS", 1),
+        ("**Fail.**", 0),
+        ("not pass", UNREAD),
+        ("pass/fail", UNREAD),
+        ('{"reason": "two:\n\n- a\n- b", "pass": true}', 1),
+        ('{"pass": true}\n wait, no \n{"pass": false}', UNREAD),
+        ('{"pass": true}\n{"pass": true}', 1),
+        ('{"pass": true, "pass": false}', UNREAD),
+        ("{'pass': True, 'pass': False}", UNREAD),
+        ('<think>{"pass": false}</think>{"reason":"y","pass": true}', 1),
+        ('{"score": 9, "pass": true, "reason": "y"}', 1),
+        ('{"rating": {"pass": true, "reason": "y"}}', 1),
+        ('{"a": {"pass": true}, "b": {"pass": false}}', UNREAD),
+        ('[{"pass": true, "reason": "y"}]', 1),
+        ('\ufeff{"pass": true}', 1),
+        ('{"pass\u200b": true}', 1),
+        ('{"Reason": "ok", "PASS": true}', 1),
+        ('{"pass": true, "reason": "y",}', 1),
+        ("I'm sorry, but I can't help with that.", UNREAD),
+        ('Asked: {"pass": true or false}. Mine: {"reason": "bad", "pass": false}', 0),
+        ("{'pass': __import__('os').system('x')}", UNREAD),
+        ("{" * 5000, UNREAD),
+    ],
+)  # fmt: skip
+def test_a_reply_means_what_its_schema_says_or_is_not_read(reply, value):
+    assert said(reply) == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{"grade": "4"}', 0.75),
+        ("4", 0.75),
+        ('{"grade": 4.0}', 0.75),
+        ('{"grade": 6}', UNREAD),
+        ('{"grade": "4/5"}', UNREAD),
+        ('{"grade": true}', UNREAD),
+    ],
+)
+def test_grades_are_whole_numbers_of_the_scale(reply, value):
+    assert said(reply, judge("Good?", scale=(1, 5))) == value
+
+
+def conversation(scorer, *replies):
+    """What a judge is sent, and the score."""
+    dialogue = scorer.dialogue(Response(text="an answer"), case("q"))
+    asked, left = [], [*replies]
+    asks = next(dialogue)
+    while True:
+        asked.append(asks)
+        try:
+            asks = dialogue.send([Response(text=left.pop(0)) for _ in asks])
+        except StopIteration as end:
+            return asked, end.value
+
+
+def test_a_judge_is_asked_once_more_with_the_error():
+    asked, score = conversation(judge("Good?"), "hm, well", '{"pass": true}')
+    (again,) = asked[1]
+    assert again.request.prompt[:2] == asked[0][0].request.prompt
+    said, error = again.request.prompt[2:]
+    assert (said.role, said.content, error.role) == ("assistant", "hm, well", "user")
+    assert error.content.startswith(
+        'Your reply cannot be used: the reply has no "pass"'
+    )
+    assert score.value == 1.0
+
+
+def test_a_second_reply_that_cannot_be_read_leaves_the_case_unscored():
+    asked, score = conversation(judge("Good?"), "hm, well", "hm again")
+    assert len(asked) == 2
+    assert score.unscored.startswith('judge: the reply has no "pass": \'hm again')
+    for one in (asked[0][0], asked[1][0]):  # neither is stored
+        with pytest.raises(DocumentError):
+            one.read(Response(text="hm"))
+
+
+def test_a_judge_of_pairs_is_asked_again_for_both_orders():
+    scorer = pairwise("Better?", versus="another")
+    tie = '{"better": "tie"}'
+    asked, score = conversation(scorer, "hm, well", "so, so", tie, tie)
+    assert [len(one) for one in asked] == [2, 2]
+    assert score.value == 0.5
