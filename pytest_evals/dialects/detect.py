@@ -205,7 +205,7 @@ def lookalike_bytes(path: Path) -> bytes:
     if name and name[1] != path.name and path.with_name(name[1]).exists():
         return b""  # a copy, as editors make it
     is_other = path.suffix.lower() in _OTHER_SUFFIXES
-    is_gates = path.suffix != ".py" and _GATES_NAME.search(path.stem)
+    is_gates = path.suffix != ".py" and is_gates_name(path)
     if not (name or is_gates or is_other):
         return b""
     raw = raw_of(path, _LARGEST_OTHER if is_other else _LARGEST)
@@ -213,6 +213,11 @@ def lookalike_bytes(path: Path) -> bytes:
         return b""  # rows of data
     has_sign = _ANY_SIGN.search(as_utf8(raw).lower())
     return raw if has_sign or (name and dialect(raw)) else b""
+
+
+def is_gates_name(path: Path) -> bool:
+    """Return whether a name says that a file has gates."""
+    return _GATES_NAME.search(path.stem) is not None
 
 
 def as_utf8(raw: bytes) -> bytes:

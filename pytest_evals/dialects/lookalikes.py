@@ -25,6 +25,7 @@ from pytest_evals.dialects.detect import (
     YAML_SUFFIXES,
     as_utf8,
     dialect,
+    is_gates_name,
     lookalike_bytes,
     raw_of,
 )
@@ -114,6 +115,8 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
     found = resemblance(values) if isinstance(values, dict) else None
     if found is None or not (has_gates(values) or (found.kind and found.is_error)):
         return None
+    if found.kind is None and len(values) > 1 and not is_gates_name(path):
+        return None  # results, which list gates too
     gates = re.search(r"""\bgates["']?\s*[\]:=]""", text, re.IGNORECASE)
     place = Place(path, text.count("\n", 0, gates.start() if gates else 0) + 1)
     if found.kind is None:

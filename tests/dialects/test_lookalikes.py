@@ -181,3 +181,15 @@ def test_an_eval_file_does_not_resemble_other_files(message_about):
     for text in (f"task: quiz\n{REST}", "group: g\ntask: [a]\n"):
         assert dialect(text.encode()) == "lm_eval"
         assert message_about(text) == ""
+
+
+def test_results_that_list_gates_are_no_gates_file(tmp_path):
+    """As ours, and those of ``judge --json``."""
+    for name, text, is_found in [
+        ("results.json", '{"results": {}, "gates": ["acc >= 0.5"]}', False),
+        ("quiz.json", '{"gates": ["acc >= 0.5"]}', True),
+        ("gates.json", '{"version": 1, "gates": ["acc >= 0.5"]}', True),
+    ]:
+        path = tmp_path / name
+        path.write_text(text)
+        assert (lookalike(path) is not None) == is_found
