@@ -200,8 +200,9 @@ def _is_text_part(part: Any) -> bool:
 
 
 def compact(value: Any) -> str:
-    """A JSON value on one line, in the characters of its language."""
-    return json.dumps(value, ensure_ascii=False)
+    """A JSON value on one line, in the characters of its language. Other values, which
+    targets may contain, are their texts."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def returned_text(name: str, value: Any) -> str:

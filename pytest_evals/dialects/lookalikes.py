@@ -191,7 +191,7 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
         what = f"looks like {found}, but cannot be read: {fault.what}"
         return Lookalike(Problem(what, fault.where, fix or fault.fix), is_error)
 
-    with suppress(yaml.YAMLError):
+    with suppress(yaml.YAMLError, RecursionError):
         if isinstance(entries := yaml.load(text, yaml.BaseLoader), list):
             for _, one in _inner(entries):
                 found = resemblance(one)

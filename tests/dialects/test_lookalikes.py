@@ -193,3 +193,10 @@ def test_results_that_list_gates_are_no_gates_file(tmp_path):
         path = tmp_path / name
         path.write_text(text)
         assert (lookalike(path) is not None) == is_found
+
+
+def test_brackets_without_end_are_read_up_to_their_depth(tmp_path):
+    path = tmp_path / "deep.yaml"
+    path.write_text("include: _base\ntask: " + "[" * 3000)
+    found = lookalike(path)
+    assert found is None or "nested more than 100 levels" in found.problem.what

@@ -147,3 +147,16 @@ def test_checks_of_turns_need_their_scorer_and_a_prompt_leaves_turns_a_column(tm
     text = 'prompt: "{{turns[0]}}"\nrows: [{id: a, turns: [one, two], target: x}]\n'
     (task,) = run(tmp_path, text, lambda prompt: prompt).tasks
     assert task.records[0].scores[0].answer == "one"
+
+
+def test_a_target_may_be_any_value_that_a_custom_scorer_reads():
+    @ev.eval()
+    def bot():
+        yield ev.case("q", id="a", target={"a": {1}})
+
+    @bot.score
+    def has_one(case):
+        return 1 in case.target["a"]
+
+    (task,) = evaluate(bot, lambda prompt: "x").tasks
+    assert task.records[0].scores[0].value == 1.0
