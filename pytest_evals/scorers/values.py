@@ -12,7 +12,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import compact
-from pytest_evals.errors import EvalsError, suggestion
+from pytest_evals.errors import EvalsError, abbreviated, suggestion
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.answers import AnswerScorer, binary, validator, without_fence
 from pytest_evals.scorers.arguments import checked_arguments
@@ -142,8 +142,7 @@ def _is_equal(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def _cut(value: Any) -> str:
-    text = compact(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return abbreviated(compact(value), 80)
 
 
 def _is_number(value: Any) -> bool:

@@ -11,6 +11,7 @@ import math
 
 _PRECISION = 1e-15
 _TINY = 1e-300
+_MOST_STEPS = 1_000_000
 _LARGE = 10
 """Argument from which the series of the error of Stirling's formula is exact."""
 
@@ -60,7 +61,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     """Return 1 + d1/(1 + d2/(1 + …)) by the modified method of Lentz."""
     value, c, d, step = 1.0, 1.0, 0.0, 0
     change = math.inf
-    while abs(change - 1) > _PRECISION:
+    while abs(change - 1) > _PRECISION and step < _MOST_STEPS:
         step += 1
         m = step // 2
         if step % 2:

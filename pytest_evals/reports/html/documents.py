@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pytest_evals.core.returned import RETURNED, returned_text
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.baseline_documents import Before
 from pytest_evals.reports.html.numbers import numbers_of
@@ -92,7 +93,12 @@ def _document(
         "asked": asked,
         "answers": row.get("resps") or [],
         "finish": row.get("finish") or [],
-        "steps": [_indented(steps) for steps in row.get("steps") or ()],
+        "returned": [
+            pair
+            for name in RETURNED
+            for value in row.get(name) or ()
+            for pair in _returned({name: value})
+        ],
         "exchanges": [_exchange(one) for one in row.get("exchanges") or ()],
         "tokens": row.get("tokens") or {},
         "target": str(row.get("target", "")),
@@ -177,7 +183,22 @@ def _exchange(one: Row) -> dict[str, Any]:
         "parts": parts_of(arguments.get("arg_0", ""), FewshotExamples(0, "")),
         "answer": one.get("resp"),
         "error": str(one.get("error") or ""),
+        "returned": _returned(one),
     }
+
+
+def _returned(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return name and text of what an application returned in addition to an answer."""
+    return [
+        (name, returned_text(name, values[name]))
+        if name in _READABLE
+        else (name, _indented(values[name]))
+        for name in RETURNED
+        if values.get(name)
+    ]
+
+
+_READABLE = ("calls", "contexts", "messages")
 
 
 def correct_choices(row: Row, asked: Sequence[Mapping[str, Any]]) -> list[int]:

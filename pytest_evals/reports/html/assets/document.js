@@ -10,7 +10,7 @@ function documentPane(doc, whole) {
     whole.error ? h("section.trouble", h("h3", "Why it has no score"), block(whole.error)) : null,
     whole.excluded ? h("section.trouble", h("h3", "Why it is excluded from the metrics"), block(whole.excluded)) : null,
     answersOf(whole),
-    stepsOf(whole),
+    returnedOf(whole.returned, "h3"),
     beforeOf(whole),
     inRunsOf(doc),
     scoresOf(whole),
@@ -40,10 +40,11 @@ function answersOf(whole) {
   });
 }
 
-/** Steps before the answers, such as tool calls. */
-function stepsOf(whole) {
-  const steps = (whole.steps ?? []).filter(Boolean);
-  return steps.length ? h("section", h("h3", "Steps"), steps.map((text) => block(text, "code"))) : null;
+const RETURNED = { steps: "Steps", data: "Data", calls: "Tool calls", contexts: "Retrieved texts", messages: "Transcript", usage: "Usage", metadata: "Metadata" };
+
+/** What an application returned in addition to its answers. */
+function returnedOf(pairs, heading) {
+  return (pairs ?? []).map(([name, text]) => h("section", h(heading, RETURNED[name] ?? name), block(text, "code")));
 }
 
 const logprob = (value) => (typeof value === "number" ? `${figure(value)} nats` : "no answer");
@@ -112,6 +113,7 @@ function exchangesOf(whole) {
     one.parts.map((part) => [part.title ? h("h4", part.title) : null, block(part.text)]),
     h("h4", "response"),
     one.error ? h("p.trouble", visible(one.error)) : block(typeof one.answer === "string" ? one.answer : JSON.stringify(one.answer)),
+    returnedOf(one.returned, "h4"),
   )));
 }
 
