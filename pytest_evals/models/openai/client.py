@@ -61,6 +61,7 @@ class OpenAIClient:
             headers={
                 **{name: text for name, text in headers.items() if text},
                 "Authorization": f"Bearer {key or 'none'}",
+                "Content-Type": "application/json",
                 "User-Agent": "pytest-model-evals",
             },
         )
@@ -109,7 +110,9 @@ class OpenAIClient:
         else:
             model = {"model": self._settings.target}
             whole = {**model, **body, **self._settings.extra_body}
-            reply = await self._client.post(url, json=whole)
+            # Not json=: httpx before 0.28 escapes halves of surrogate pairs.
+            content = json.dumps(whole, ensure_ascii=False).encode()
+            reply = await self._client.post(url, content=content)
         if reply.is_success:
             return _whole_text(reply)
         text = self._hidden(reply.text)
