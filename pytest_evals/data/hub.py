@@ -129,7 +129,7 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
     """
     try:
         import datasets
-    except ImportError:  # whatever runs in the block does not need it, or reports it
+    except ImportError:  # the block does not need it, or reports it
         yield
         return
     bars_disabled = datasets.are_progress_bars_disabled()

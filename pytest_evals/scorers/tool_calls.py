@@ -132,7 +132,7 @@ def tool_calls(
 def tool_names(
     *, order: Order = "any", extra: Extra = "forbid", name: str = "tool_names"
 ) -> AnswerScorer:
-    """Whether the tools called are those of the target, whatever their arguments.
+    """Whether the tools called are those of the target; arguments are not compared.
 
     Args:
         order: As in :func:`tool_calls`.

@@ -85,7 +85,7 @@ def test_verdicts_are_those_of_bfcl():
         (["f"], [("f", {}), ("f", {})], False),
         ([{"w": {"city": ["Oslo", "Bergen"]}}, {"w": {"city": ["Oslo"]}}],
          [("w", {"city": "Oslo"}), ("w", {"city": "Bergen"})], True),
-        # Arguments that are no JSON are wrong, not an error.
+        # Arguments that are not JSON are wrong, not an error.
         (["f"], [("f", '{"a": 1')], True),
         ([{"name": "f", "arguments": {"a": 1}}], [("f", '{"a": 1')], False),
         ([{"name": "f", "arguments": {"a": 1}}], [("f", '{"a": 1}')], True),

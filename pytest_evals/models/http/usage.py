@@ -27,7 +27,7 @@ class RequestMeter:
     """Seconds from sending until the reply was there, of replies that could be used;
     pauses and queues are not in it."""
     cost: float | None = None
-    """Price of all replies, ``None`` if there are no prices, or if a reply does not
+    """Price of all replies, ``None`` without prices, or if a reply does not
     report its tokens."""
     is_complete: bool = True
 

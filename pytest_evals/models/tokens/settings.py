@@ -55,7 +55,7 @@ class TokenizerSettings:
 
 
 def check_thinking(kind: str, settings: TokenizerSettings) -> None:
-    """Check that an answer can be told from the thinking before it."""
+    """Check that an answer can be separated from the thinking before it."""
     if settings.enable_thinking and not settings.think_end_token:
         raise OptionError(
             f"the {kind} model's enable_thinking needs think_end_token, the text that "

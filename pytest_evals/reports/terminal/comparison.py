@@ -60,7 +60,7 @@ def comparison_lines(
 
 
 def difference_lines(found: Comparison) -> list[TableLine]:
-    """Return why the two runs may differ, apart from the model's answers."""
+    """Return why the two runs may differ, other than by the model's answers."""
     lines = ["why the runs may differ:"] * bool(found.differences)
     for one in found.differences:
         lines += [

@@ -44,7 +44,7 @@ ONE = ({"name": "pay", "arguments": {"amount": 4}},)
         # Ollama's arguments are an object.
         ({"content": "", "tool_calls": [call(arguments={"amount": 4})]}, "stop",
          ONE, ""),
-        # Arguments that are no JSON are kept, so that the call is wrong.
+        # Arguments that are not JSON are kept, so that the call is wrong.
         ({"content": None, "tool_calls": [call(arguments='{"amount"')]}, "tool_calls",
          ({"name": "pay", "arguments": '{"amount"'},), ""),
         ({"content": None, "tool_calls": [call(arguments='{"am')]}, "length",

@@ -45,7 +45,7 @@ class CorpusMetric(CorpusLevelComputation):
         """Compute the metric over all documents.
 
         Raises:
-            EvalsError: There are no values, or they have a wrong type.
+            EvalsError: Values are missing, or have a wrong type.
         """
         if not items:
             raise EvalsError("a corpus metric needs at least one document")
