@@ -110,8 +110,18 @@ def timeless(screen: str) -> str:
     return re.sub(r"={3,}", "===", text)
 
 
+def path() -> str:
+    """PATH with the commands of this environment first, activated or not."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
 def _screen(step: Step, folder: Path) -> str:
-    environment = {**os.environ, "COLUMNS": step.columns, "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "PATH": path(),
+        "COLUMNS": step.columns,
+        "PYTHONPATH": str(ROOT),
+    }
     for name in ("GITHUB_ACTIONS", "CI"):
         environment.pop(name, None)
     done = subprocess.run(

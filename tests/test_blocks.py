@@ -6,11 +6,11 @@ in ``evals/``, the example suites, and copies of their model under the names tha
 blocks use. ``pytest`` runs in this process, which has loaded its libraries once.
 """
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -113,8 +113,10 @@ def run(folder: pytest.Pytester, line: str) -> None:
         assert done.ret in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), line
         assert "errors" not in done.parseoutcomes(), line
         return
-    line = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", line)
-    subprocess.run(line, shell=True, check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PATH": screens.path()}
+    subprocess.run(
+        line, shell=True, check=True, env=environment, stdout=subprocess.DEVNULL
+    )
 
 
 @pytest.mark.slow

@@ -396,9 +396,11 @@ def _module(tree: Path, path: Path) -> str:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    """The environment of this process, with the tree's package as the only plugin."""
+    """Nothing of this process but its paths: a run masks the secrets that it finds in
+    the environment, which takes calls. The tree's package is the only plugin.
+    """
     return {
-        **os.environ,
+        **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         "PYTHONPATH": str(tree),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_PLUGINS": f"{PACKAGE}.plugin.hooks",
