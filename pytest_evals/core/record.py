@@ -70,6 +70,7 @@ class Score:
         orders: Whether the answer wins against another one when it comes first, and
             when it comes second: 1, 0.5 for a tie, or 0. Empty unless a judge compares
             pairs.
+        votes: For each answer, the ratings of the members of a jury; empty without one.
     """
 
     metric: str = ""
@@ -88,6 +89,7 @@ class Score:
     is_tied: bool = False
     label: tuple[float, int] | None = None
     orders: tuple[float, ...] = ()
+    votes: tuple[tuple[float, ...], ...] = ()
 
     @property
     def key(self) -> str:
@@ -283,7 +285,7 @@ def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
     for score in scores:
         value = score.value
         is_rare = score.repeats or score.lender or score.label or score.orders
-        if is_rare or score.is_tied or type(value) not in _NUMBERS:
+        if is_rare or score.votes or score.is_tied or type(value) not in _NUMBERS:
             return tuple([_bare(one) for one in scores])
         # The type is part of the key, because 1 and 1.0 are equal.
         kind = type(value)

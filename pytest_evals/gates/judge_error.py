@@ -1,5 +1,5 @@
-"""The measured error of a judge: agreement with human labels, bias, and the mean that
-the labels correct."""
+"""The measured error of a judge: agreement with human labels, bias, the mean that the
+labels correct, and agreement of the members of a jury."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from pytest_evals.gates.estimate.human_labels import (
     rated_documents,
 )
 from pytest_evals.gates.formatting import figure
-from pytest_evals.stats.agreement import kappa, slope_within
+from pytest_evals.stats.agreement import (
+    AlphaLimits,
+    alpha_limits,
+    kappa,
+    krippendorff_alpha,
+    slope_within,
+)
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.interval_methods import Proportion
 
@@ -59,6 +65,33 @@ class PositionBias:
     n_consistent: int
     first_preferred: float
     p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JuryAgreement:
+    """How far the members of a jury, or the repeats of a judge, agree.
+
+    Args:
+        n_answers: Answers that were rated.
+        n_members: Ratings of each answer; 1 if the replies were copies.
+        n_unanimous: Answers with equal ratings.
+        means: Mean rating of each member.
+        alpha: Krippendorff's alpha; ``None`` if all ratings are equal.
+        limits: By resampling documents; ``None`` without a value.
+    """
+
+    metric: str
+    n_answers: int
+    n_members: int
+    n_unanimous: int
+    means: tuple[float, ...]
+    alpha: float | None
+    limits: AlphaLimits | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        limits = None if self.limits is None else self.limits._asdict()
+        return {**asdict(self), "limits": limits}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +200,53 @@ def position_line(bias: PositionBias) -> str:
     return f"{text}: position bias (p = {figure(bias.p_value)})" * significant or text
 
 
+def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
+    """Yield how far the members of a task's juries agree."""
+    for metric in result.metrics:
+        documents = [
+            score.votes
+            for record in result.records
+            for score in record.scores
+            if score.votes and score.key == metric.key and not record.error
+        ]
+        if not documents:
+            continue
+        votes = [one for units in documents for one in units]
+        yield JuryAgreement(
+            metric=metric.key,
+            n_answers=len(votes),
+            n_members=min(map(len, votes)),
+            n_unanimous=sum(len(set(one)) == 1 for one in votes),
+            means=tuple(map(mean, zip(*votes, strict=False))),
+            alpha=krippendorff_alpha(votes),
+            limits=alpha_limits(documents, CONFIDENCE),
+        )
+
+
+def jury_line(found: JuryAgreement) -> str:
+    """The agreement of a jury as text."""
+    name = found.metric.partition(",")[0]
+    if found.n_members < 2:
+        return (
+            f"{name}: the repeats of a deterministic judge are one reply; set "
+            "temperature: 0.7"
+        )
+    alpha = "undefined, since all ratings are equal"
+    if found.alpha is not None:
+        alpha = f"{found.alpha:.2f}"
+    if found.alpha is not None and found.limits is not None:
+        alpha += f", {_CI} [{found.limits.low:.2f}, {found.limits.high:.2f}]"
+    means = ", ".join(map(figure, found.means))
+    return (
+        f"{name}: all {found.n_members} ratings are equal for {found.n_unanimous} of "
+        f"{found.n_answers} answers, Krippendorff's alpha {alpha}; means {means}"
+    )
+
+
 def judge_remarks(result: TaskResult) -> Iterator[str]:
     """Yield the measured errors of a task's judges as text, or why they are unknown."""
     yield from map(position_line, position_biases(result))
+    yield from map(jury_line, jury_agreements(result))
     for metric in result.metrics:
         rated = rated_documents(result, metric)
         if rated is None or not result.records:

@@ -18,12 +18,8 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.judge_replies import read_json
-from pytest_evals.scorers.rubric import (
-    RubricScorer,
-    asked_again,
-    check_labels,
-    closed_object,
-)
+from pytest_evals.scorers.model_scorer import ATTEMPTS, asked_again, closed_object
+from pytest_evals.scorers.rubric import RubricScorer, check_labels
 from pytest_evals.scorers.templates import ScorerTemplate
 
 _SYSTEM = (
@@ -51,6 +47,11 @@ class PairScorer(RubricScorer):
     def _other(self) -> ScorerTemplate:
         return ScorerTemplate(f"{self.name}: versus", self.versus)
 
+    @property
+    def most_requests(self) -> int:
+        """The highest number of requests for one answer, without retries."""
+        return 2 * ATTEMPTS
+
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Send both orders to the judge and return the score."""
         answer = answered.text
@@ -59,7 +60,7 @@ class PairScorer(RubricScorer):
             raise DocumentError(f"{self.name}: versus is empty")
         asked = [
             asked_again(
-                self.role,
+                *self.roles,
                 self._of_pair(answered, case, *pair),
                 _first_wins,
                 self.instructions,
@@ -69,7 +70,7 @@ class PairScorer(RubricScorer):
         try:
             (first, why), (second, why_swapped) = yield from together(asked)
         except DocumentError as error:
-            return Score(metric=self.name, answer=answer, unscored=f"judge: {error}")
+            return self.unscored(answered, error)
         orders = (first, 1 - second)
         value = orders[0] if orders[0] == orders[1] else 0.5
         explanation = f"first: {why}; second: {why_swapped}"
@@ -160,7 +161,7 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
         rubric=rubric,
         versus=versus,
         threshold=threshold,
-        source=model,
+        sources=(model,),
         structured=structured,
         settings={"pairwise": settings},
         labels_file=labels,

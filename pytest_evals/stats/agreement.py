@@ -1,11 +1,87 @@
-"""Agreement of two raters, and how ratings depend on another number."""
+"""Agreement of raters, and how ratings depend on another number."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 _PERMUTATIONS = 4_000
+_RESAMPLES = 2_000
+_MOST_COUNTS = 4_000_000
+"""Counts of resamples that are in memory at a time."""
+_EQUAL = 1e-12
+"""Variance below which all ratings are equal."""
+Units = Sequence[Sequence[float]]
+"""For each rated thing, the ratings that it got, from any of the raters."""
+
+
+class AlphaLimits(NamedTuple):
+    """Confidence limits of Krippendorff's alpha.
+
+    Args:
+        n_undefined: Resamples without a value, which are left out.
+    """
+
+    low: float
+    high: float
+    n_undefined: int
+
+
+def krippendorff_alpha(units: Units) -> float | None:
+    """Return Krippendorff's alpha with the interval metric: 1 minus the observed over
+    the expected disagreement (Krippendorff 2011, Computing Krippendorff's
+    Alpha-Reliability). With two categories it equals that of the nominal metric.
+
+    Things with fewer than two ratings do not count. ``None`` if all ratings are equal,
+    so that no disagreement is expected.
+    """
+    parts = [_contributions(one) for one in units]
+    return _alpha(*map(math.fsum, zip(*parts, strict=True))) if parts else None
+
+
+def alpha_limits(documents: Sequence[Units], confidence: float) -> AlphaLimits | None:
+    """Return percentile limits of Krippendorff's alpha by seeded resampling of
+    documents, whose ratings stay together; ``None`` if no resample has a value.
+
+    Args:
+        documents: The units of each document.
+        confidence: Of each limit, one-sided.
+    """
+    import numpy as np
+
+    totals = np.array(
+        [np.sum([_contributions(one) for one in units], axis=0) for units in documents]
+    )  # (n, 4)
+    n, rng = len(documents), np.random.default_rng(0)
+    block = max(1, _MOST_COUNTS // n)
+    found: list[float] = []
+    for start in range(0, _RESAMPLES, block):
+        size = min(block, _RESAMPLES - start)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)  # (B, n)
+        values = (_alpha(*map(float, row)) for row in counts @ totals)
+        found += [one for one in values if one is not None]
+    if not found:
+        return None
+    low, high = np.quantile(found, [1 - confidence, confidence])
+    return AlphaLimits(float(low), float(high), _RESAMPLES - len(found))
+
+
+def _contributions(ratings: Sequence[float]) -> tuple[float, ...]:
+    """What a rated thing adds to the sums: disagreement, ratings, their sum and that of
+    their squares."""
+    m = len(ratings)
+    if m < 2:
+        return 0.0, 0.0, 0.0, 0.0
+    total, squares = math.fsum(ratings), math.fsum(one * one for one in ratings)
+    return 2 * (m * squares - total**2) / (m - 1), float(m), total, squares
+
+
+def _alpha(disagreement: float, n: float, total: float, squares: float) -> float | None:
+    spread = 2 * (n * squares - total**2)
+    if spread <= _EQUAL * n * n:
+        return None
+    return 1 - disagreement * (n - 1) / spread
 
 
 def kappa(pairs: Sequence[tuple[float, float]]) -> float | None:

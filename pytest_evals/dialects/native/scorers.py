@@ -17,8 +17,9 @@ from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
+from pytest_evals.scorers.model_scorer import ModelScorer
 from pytest_evals.scorers.pairs import pairwise
-from pytest_evals.scorers.rubric import RubricScorer, judge
+from pytest_evals.scorers.rubric import judge
 
 
 @checked_arguments
@@ -125,7 +126,7 @@ def range_of(given: Any) -> tuple[float, float] | None:
 
 
 def _scorer(given: Any) -> Scorer:
-    if isinstance(given, AnswerScorer | RubricScorer | FunctionScorer):
+    if isinstance(given, AnswerScorer | ModelScorer | FunctionScorer):
         return given
     if isinstance(given, str):
         return _scorer_of_name(given)

@@ -40,14 +40,15 @@ from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.extract import Extraction
 from pytest_evals.scorers.functions import FunctionScorer, Started
 from pytest_evals.scorers.metric_value import all_or_unscored
-from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
+from pytest_evals.scorers.model_scorer import JUDGE_NAME, ModelScorer
+from pytest_evals.scorers.rubric import RubricScorer
 
 FILTER = "none"
 
 MAX_TOKENS = 1024
 """Most new tokens of an answer, if an eval sets no limit."""
 
-Scorer = AnswerScorer | RubricScorer | FunctionScorer
+Scorer = AnswerScorer | ModelScorer | FunctionScorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,20 +178,24 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
 def _with_judges(
     scorers: Sequence[Scorer],
 ) -> tuple[Sequence[Scorer], dict[str, ModelSource]]:
-    """The scorers, and the models of their judges by name; equal sources are one
+    """The scorers, and the models that they ask by name; equal sources are one
     model."""
     models: dict[str, ModelSource] = {}
-    found = list[Scorer]()
-    for one in scorers:
-        if isinstance(one, RubricScorer):
-            same = [name for name, source in models.items() if source == one.source]
-            next_name = f"{JUDGE_NAME}_{len(models) + 1}" if models else JUDGE_NAME
-            role = same[0] if same else next_name
-            models[role] = one.source
-            found.append(replace(one, role=role))
-        else:
-            found.append(one)
-    return found, models
+
+    def role(source: ModelSource) -> str:
+        for name, one in models.items():
+            if one == source:
+                return name
+        name = f"{JUDGE_NAME}_{len(models) + 1}" if models else JUDGE_NAME
+        models[name] = source
+        return name
+
+    return [
+        replace(one, roles=tuple(map(role, one.sources)))
+        if isinstance(one, ModelScorer)
+        else one
+        for one in scorers
+    ], models
 
 
 def _label_warnings(parts: EvalParts) -> Iterator[str]:
@@ -287,7 +292,7 @@ class _Runner:
             asked = self._asked(case, record.index)
             responses = yield [Ask(tested, one) for one in asked.requests]
         answered = [one.raise_for_error() for one in responses]
-        judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
+        judges = [one for one in self._parts.scorers if isinstance(one, ModelScorer)]
         dialogues = [
             self._judged(one, each, case) for one in judges for each in answered
         ]
@@ -340,7 +345,7 @@ class _Runner:
         by_judge = iter(found.judged)
 
         def score(scorer: Scorer) -> list[Score]:
-            if isinstance(scorer, RubricScorer):
+            if isinstance(scorer, ModelScorer):
                 values = [next(by_judge) for _ in answers]
             elif isinstance(scorer, FunctionScorer):
                 values = [
@@ -385,7 +390,7 @@ class _Runner:
         )
 
     def _judged(
-        self, judge: RubricScorer, response: Response, case: Case
+        self, judge: ModelScorer, response: Response, case: Case
     ) -> Dialogue[Score]:
         part = self._part(response)
         if part is None:
@@ -492,6 +497,7 @@ def _combined(scores: Sequence[Score], answers: Sequence[str]) -> Score:
         value=sum(values) / len(values),
         correct=2 * sum(known) >= len(known) if known else None,
         repeats=tuple(values),
+        votes=tuple(vote for one in scores for vote in one.votes),
         repeat_answers=tuple(
             one.answer or text for one, text in zip(scores, answers, strict=True)
         ),

@@ -19,6 +19,8 @@ from pytest_evals.errors import Place
 from pytest_evals.gates.judge_error import (
     judge_error_lines,
     judge_errors,
+    jury_agreements,
+    jury_line,
     position_biases,
     position_line,
 )
@@ -169,6 +171,7 @@ def _judge_errors(result: RunResult) -> dict[str, Any]:
             {**asdict(bias), "text": [position_line(bias)]}
             for bias in position_biases(task)
         ]
+        + [{**one.as_json(), "text": [jury_line(one)]} for one in jury_agreements(task)]
         for task in result.tasks
     }
     found = {name: errors for name, errors in by_task.items() if errors}

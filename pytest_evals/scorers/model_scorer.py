@@ -1,0 +1,180 @@
+"""Scorers that ask models: what judges share, and their requests.
+
+A judge replies with a JSON object whose schema is sent along, so that servers with
+structured outputs enforce it. A reply that does not fit the schema, or a model that
+fails, leaves the case unscored: that is not a wrong answer.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+
+from pytest_evals.core.case import Case
+from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, ReadAsk
+from pytest_evals.core.record import Score
+from pytest_evals.core.request import (
+    RATING,
+    RESPONSE_FORMAT,
+    Generate,
+    Message,
+    Response,
+)
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.templates import ScorerTemplate
+
+T = TypeVar("T")
+Tag = tuple[str, str]
+"""Name and content of a part of a judge's message."""
+
+JUDGE_NAME = "judge"
+"""Name in ``Ask.model`` of the session's judge."""
+ATTEMPTS = 2
+"""Most requests for one reply: one that cannot be read is asked for once more."""
+_MAX_TOKENS = 1024
+_SHORTEST = 8
+"""Characters of the code in tags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelScorer(ABC):
+    """A scorer that asks one model or several.
+
+    Args:
+        sources: The models; by default that of ``--evals-judge``.
+        roles: Their names in ``Ask.model``.
+        structured: Whether schemas of replies are sent as ``response_format``.
+        settings: JSON values that determine the scores; part of the task's hash.
+    """
+
+    limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """Smallest and largest value."""
+    name: str
+    sources: tuple[ModelSource, ...] = (JUDGE,)
+    roles: tuple[str, ...] = (JUDGE_NAME,)
+    structured: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def templates(self) -> tuple[ScorerTemplate, ...]:
+        """All texts that are rendered for each case."""
+        return ()
+
+    @property
+    @abstractmethod
+    def most_requests(self) -> int:
+        """The highest number of requests for one answer, without retries."""
+
+    @abstractmethod
+    def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
+        """Ask the models about an answer and return its score."""
+
+    def unscored(self, answered: Response, why: object) -> Score:
+        """The score of an answer that could not be rated."""
+        return Score(metric=self.name, answer=answered.text, unscored=f"judge: {why}")
+
+
+class ReplyForm(NamedTuple):
+    """The form of a judge's reply.
+
+    Args:
+        instructions: The end of the request, which describes it.
+        schema: JSON Schema of the reply.
+    """
+
+    instructions: str
+    schema: Mapping[str, Any]
+
+
+def judge_request(
+    system: str,
+    parts: Callable[[Tag], Sequence[Tag]],
+    form: ReplyForm,
+    *,
+    structured: bool = True,
+    temperature: float = 0.0,
+) -> Generate:
+    """The request to rate something.
+
+    Args:
+        system: The system message; ``{code}`` is replaced by the end of all tags.
+        parts: Marks before and after inserted text → the parts of the message, each
+            between its tags.
+    """
+
+    def message(code: str) -> str:
+        marks = (f"<inserted{code}>", f"</inserted{code}>")
+        texts = [f"<{tag}{code}>\n{one}\n</{tag}{code}>" for tag, one in parts(marks)]
+        return "\n\n".join([*texts, form.instructions])
+
+    code = f"-{_code(message(''))}"
+    schema = {"name": RATING, "strict": True, "schema": form.schema}
+    asked = json.dumps({"type": "json_schema", "json_schema": schema})
+    orders = system.replace("{code}", code)
+    return Generate(
+        (Message("system", orders), Message("user", message(code))),
+        max_tokens=_MAX_TOKENS,
+        temperature=temperature,
+        options=((RESPONSE_FORMAT, asked),) if structured else (),
+    )
+
+
+def _code(message: str) -> str:
+    """The code in the tags of a message: a digest of it, as long as needed so that the
+    message does not contain it. Nobody who writes a part can know it, and equal
+    messages have equal codes."""
+    digest, n = "", _SHORTEST
+    while not digest or digest[:n] in message:
+        n += bool(digest)
+        if n > len(digest):
+            text = (digest + message).encode("utf-8", "surrogatepass")
+            digest += sha256(text).hexdigest()
+    return digest[:n]
+
+
+def asked_again(
+    role: str,
+    request: Generate,
+    read: Callable[[Response], T],
+    instructions: str,
+) -> Dialogue[T]:
+    """Send a request to a judge. A reply that cannot be read is returned to it once,
+    with the error and the form of the reply.
+
+    Raises:
+        DocumentError: There is no reply, or the second one cannot be read either.
+    """
+    (reply,) = yield (ReadAsk(role, request, read),)
+    try:
+        return read(reply)
+    except DocumentError as error:
+        if reply.error or not reply.text:
+            raise
+        fault = str(error).partition(": ")[0]
+    messages = (
+        *cast(tuple[Message, ...], request.prompt),
+        Message("assistant", reply.text),
+        Message("user", f"Your reply cannot be used: {fault}. {instructions}"),
+    )
+    again = replace(request, prompt=messages)
+    (reply,) = yield (ReadAsk(role, again, read),)
+    return read(reply)
+
+
+def closed_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def listed(keys: Sequence[str]) -> str:
+    """Names in quotes, joined by ``and``."""
+    return " and ".join(f'"{key}"' for key in keys)
