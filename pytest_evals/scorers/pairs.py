@@ -60,7 +60,7 @@ class PairScorer(RubricScorer):
             raise DocumentError(f"{self.name}: versus is empty")
         asked = [
             asked_again(
-                *self.roles,
+                self.roles[0],
                 self._of_pair(answered, case, *pair),
                 _first_wins,
                 self.instructions,
