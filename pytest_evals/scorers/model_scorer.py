@@ -34,7 +34,7 @@ Tag = tuple[str, str]
 JUDGE_NAME = "judge"
 """Name in ``Ask.model`` of the session's judge."""
 ATTEMPTS = 2
-"""Most requests for one reply: one that cannot be read is asked for once more."""
+"""Most requests for one reply: one that cannot be read is requested once more."""
 _MAX_TOKENS = 1024
 _SHORTEST = 8
 """Characters of the code in tags."""

@@ -308,8 +308,8 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
             0.5 by default, 1 for pass or fail without criteria.
         model: Spec of the judging model; by default that of ``--evals-judge``.
         models: Specs of several judging models: a jury.
-        repeats: How often one model is asked about each answer, each time by a request
-            of its own. With ``temperature``, replies differ.
+        repeats: How often one model is asked about each answer, by separate requests.
+            With ``temperature``, replies differ.
         vote: Of a jury or repeats, see :class:`~pytest_evals.scorers.jury.Jury`:
             ``majority`` (default), ``mean`` or ``all``.
         ties: What a vote without a majority is: ``0.5`` (default), which is not
