@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
@@ -160,6 +160,31 @@ class Record:
         return correct
 
     @property
+    def word(self) -> str:
+        """Its result in one word: error, unscored, correct, wrong or scored."""
+        if self.error:
+            return "error"
+        if self.status is Status.UNSCORED:
+            return "unscored"
+        return _WORDS[self.correct]
+
+    def counts(self) -> Counts:
+        """What the results of a task add up."""
+        n_prompt_tokens = n_tokens = n_truncated = 0
+        for response in self.own_responses:
+            n_prompt_tokens += response.n_prompt_tokens
+            n_tokens += response.n_tokens
+            n_truncated += response.n_truncated
+        return Counts(
+            self.status,
+            self.correct,
+            n_prompt_tokens,
+            n_tokens,
+            n_truncated,
+            self.cut_short,
+        )
+
+    @property
     def own_responses(self) -> tuple[Response, ...]:
         """All answers of the tested model, in order."""
         if not self.exchanges:
@@ -193,6 +218,20 @@ class Record:
         return n
 
 
+_WORDS = {True: "correct", False: "wrong", None: "scored"}
+
+
+class Counts(NamedTuple):
+    """A document in the counts of its task. Tokens are those of the tested model."""
+
+    status: Status
+    correct: bool | None
+    n_prompt_tokens: int
+    n_tokens: int
+    n_truncated: int
+    is_cut_short: bool
+
+
 def _is_cut_short(request: Request, response: Response) -> bool:
     if not isinstance(request, Generate) or response.finish != "length":
         return False
@@ -208,16 +247,11 @@ def slim(record: Record) -> Record:
     ``finish``: it is "length" if an answer was cut short. Called for each document, so
     equal values are created once: records are frozen.
     """
-    n_prompt_tokens = n_tokens = n_truncated = 0
-    for response in record.own_responses:
-        n_prompt_tokens += response.n_prompt_tokens
-        n_tokens += response.n_tokens
-        n_truncated += response.n_truncated
     return SlimRecord(
         task=record.task,
         index=record.index,
         doc=bare_doc(record.doc.id),
-        responses=_counts(n_prompt_tokens, n_tokens, n_truncated, record.cut_short),
+        responses=_counted(*record.counts()[2:]),
         scores=_bare_scores(record.scores),
         error=record.error,
         excluded=record.excluded,
@@ -228,7 +262,7 @@ def slim(record: Record) -> Record:
 
 
 @lru_cache(maxsize=16_384)
-def _counts(
+def _counted(
     n_prompt_tokens: int, n_tokens: int, n_truncated: int, cut_short: bool
 ) -> tuple[Response, ...]:
     counts = Response(

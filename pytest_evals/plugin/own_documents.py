@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.plugin.nodes import PendingDocuments
+from pytest_evals.plugin.documents import PendingDocuments
 
 _HOOKS = ("pytest_collection_modifyitems", "pytest_itemcollected")
 """Hooks that may change the items of a session, or their order."""

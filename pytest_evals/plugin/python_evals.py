@@ -19,10 +19,11 @@ from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import EvalParts, eval_task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback
 from pytest_evals.plugin.models.compatibility import refuse_early
-from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.nodes import TaskFile
 from pytest_evals.plugin.parameter_sets import parameter_sets
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS

@@ -198,7 +198,7 @@ class EvalSession:
             if definition in self.run.flow.failed:
                 self.models.end(definition, item, error)
             raise
-        item.word = _word(record)
+        item.word = record.word
         if item.word == "wrong" and self.run.compared is not None:
             regressed = self.run.compared.has_regressed(record, item.job.task)
             item.word = "regressed" if regressed else "wrong"
@@ -256,17 +256,6 @@ def _begin_ledger(config: pytest.Config, assignment: WorkerAssignment | None) ->
         Ledger.begin_run(str(Path(assignment.stop).with_name(LEDGER)))
     elif not is_distributed(config):
         Ledger.begin_run()
-
-
-def _word(record: Record) -> str:
-    if record.error:
-        return "error"
-    if record.status is Status.UNSCORED:
-        return "unscored"
-    return _WORDS[record.correct]
-
-
-_WORDS = {True: "correct", False: "wrong", None: "scored"}
 
 
 class Deduplication:

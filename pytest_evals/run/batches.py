@@ -37,6 +37,8 @@ FIRST = 512
 later one has twice as many. A model with replicas gets as many times more."""
 AHEAD = 32
 """Answered documents whose background work runs before their turn."""
+TICK_S = 0.05
+"""Seconds between two reports of progress, at least, except for the last answer."""
 WINDOW_CHARACTERS = 2**29
 """Characters of the contexts in a window, each request counted: models keep the tokens
 of all of them."""
@@ -145,6 +147,7 @@ class Batches:
         self._next = 0
         self._stream: Iterator[tuple[int, Record]] = iter(())
         self._under_way: list[int] = []
+        self._reported = 0.0
         self._left = 0
         self._coming: _Window | None = None
         self._looked: dict[int, Record] = {}
@@ -175,15 +178,15 @@ class Batches:
     def take(
         self, job: Job, model: Model, tick: Callable[[], None] | None = None
     ) -> Record:
-        """The answered record of a job; ``tick`` is called after each answer.
+        """The answered record of a job; ``tick`` is called after answers, if it was
+        not called a moment ago.
 
         A record is returned once; a job that is requested again is answered again.
         """
         number = self._number(job)
         while number not in self._ready:
             pulled = self._pull(model)
-            if tick is not None:
-                tick()
+            self._report(tick)
             if not pulled and number < self._next:
                 self._open(self._render(range(number, number + 1), model), model)
         if job.task.begin is not None:
@@ -194,7 +197,14 @@ class Batches:
         """Take further responses of the window, so that the background work of several
         documents runs at a time."""
         while self._left and len(self._ready) <= AHEAD and self._pull(model):
-            if tick is not None:
+            self._report(tick)
+
+    def _report(self, tick: Callable[[], None] | None) -> None:
+        if tick is not None:
+            now = time.perf_counter()
+            is_last = self.n_answered == len(self._jobs)
+            if is_last or now - self._reported >= TICK_S:
+                self._reported = now
                 tick()
 
     def _number(self, job: Job) -> int:

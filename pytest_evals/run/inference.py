@@ -52,11 +52,7 @@ def info_of(model: Model) -> dict[str, Any]:
 class Inference:
     """Runs documents: assigns models to documents, and batches to each model."""
 
-    def __init__(
-        self,
-        answers: CachedModels,
-        on_answer: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, answers: CachedModels) -> None:
         """Create a run's inference; nothing is opened."""
         self.answers = answers
         self.batches: dict[Hashable, Batches] = {}
@@ -71,7 +67,8 @@ class Inference:
         """The spend cap that was reached; empty if none was."""
         self.unsent: set[str] = set()
         """Tasks with documents that were not sent because of it."""
-        self.on_answer = on_answer
+        self.on_answer: Callable[[], None] | None = None
+        """Called after answers, to show progress."""
         self.limit_s = SENT_S
         """Seconds that :meth:`close` waits for requests in flight."""
         self.on_wait: Callable[[int], None] = lambda n_requests: None

@@ -20,16 +20,18 @@ T = TypeVar("T")
 Show = Callable[[str], None]
 
 
-def progress(n_documents: int, show: Show | None = None) -> Callable[[], None] | None:
-    """Return a function to call after each response; ``None`` outside of notebooks."""
+def progress(
+    n_answered: Callable[[], int], n_documents: int, show: Show | None = None
+) -> Callable[[], None] | None:
+    """Return a function to call after responses; ``None`` outside of notebooks."""
     replace_text = show or _notebook_line()
     if replace_text is None:
         return None
-    n, due = 0, time.monotonic() + _EVERY_S
+    due = time.monotonic() + _EVERY_S
 
     def tick() -> None:
-        nonlocal n, due
-        n += 1
+        nonlocal due
+        n = n_answered()
         if time.monotonic() >= due or n == n_documents:
             due = time.monotonic() + _EVERY_S
             replace_text(f"{n} responses, {n_documents} documents")

@@ -24,11 +24,11 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     """
     ordered = tuple(sorted(records, key=lambda record: record.index))
     counted = [record for record in ordered if not record.excluded]
-    statuses = [record.status for record in counted]
-    verdicts = [record.correct for record in counted if not record.error]
+    counts = [record.counts() for record in ordered]
+    pairs = zip(ordered, counts, strict=True)
+    statuses = [one.status for record, one in pairs if not record.excluded]
+    verdicts = [one.correct for one in counts if one.status is not Status.ERRORED]
     n_missing = max(0, n_selected - len(ordered))
-    by_record = [record.own_responses for record in ordered]
-    responses = [response for ones in by_record for response in ones]
     return TaskResult(
         task=task,
         records=ordered,
@@ -41,10 +41,10 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_unscored=statuses.count(Status.UNSCORED),
         n_missing=n_missing,
         n_excluded=len(ordered) - len(counted),
-        n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
-        n_tokens=sum(r.n_tokens for r in responses),
-        n_truncated=sum(any(r.n_truncated for r in ones) for ones in by_record),
-        n_cut_short=sum(record.cut_short for record in ordered),
+        n_prompt_tokens=sum(one.n_prompt_tokens for one in counts),
+        n_tokens=sum(one.n_tokens for one in counts),
+        n_truncated=sum(one.n_truncated > 0 for one in counts),
+        n_cut_short=sum(one.is_cut_short for one in counts),
     )
 
 

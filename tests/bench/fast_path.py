@@ -41,31 +41,32 @@ REPLACED = {
     "own capture": """
         import pytest
         from {FAST} import protocol
-        def run(self, item, send):
+        def run(self, item, receivers, of_silent):
             capture = item.config.pluginmanager.getplugin("capturemanager")
             def captured():
                 with capture.item_capture("call", item):
                     item.runtest()
             call = pytest.CallInfo.from_call(captured, "call", reraise=protocol._RAISED)
             report = pytest.TestReport.from_item_and_call(item, call)
-            protocol.mark(report, item)
-            send(report)
+            item.mark(report)
+            for receive, part in receivers:
+                receive(*(report,)[part])
         protocol.FastPath._run = run
     """,
     "location": """
-        from pytest_evals.plugin.nodes import DocItem
+        from pytest_evals.plugin.documents import DocItem
         del DocItem.location
     """,
     "garbage collection: thresholds": """
         import gc
-        from {FAST}.garbage_collection import ReducedGarbageCollection
+        from {FAST}.protocol import ReducedGarbageCollection
         def keep(self):
             self._thresholds = gc.get_threshold()
         ReducedGarbageCollection.__init__ = keep
     """,
     "garbage collection: exit": """
         import gc
-        from {FAST}.garbage_collection import ReducedGarbageCollection
+        from {FAST}.protocol import ReducedGarbageCollection
         ReducedGarbageCollection.end = lambda self: gc.set_threshold(*self._thresholds)
     """,
     "batches of reports (workers)": """
@@ -73,8 +74,7 @@ REPLACED = {
         report_batches._sender_of = lambda config: None
     """,
     "packed reports (workers)": """
-        from {FAST} import compact_reports, report_batches
-        compact_reports.packed_report = lambda report: None
+        from {FAST} import report_batches
         report_batches.packed_report = lambda report: None
     """,
     "off": "",

@@ -1,6 +1,8 @@
 """The fixture ``evals``, and rows and evals in ``evaluate()``."""
 
 import json
+from functools import partial
+from itertools import count
 
 import pytest
 
@@ -182,11 +184,11 @@ def test_notebooks_colour_failed_gates_and_show_progress(
     assert red._repr_html_().count("color: #8a1c14") == 1
     assert "color:" not in green._repr_html_()
     shown = []
-    tick = progress(3, shown.append)
+    tick = progress(partial(next, count(1)), 3, shown.append)
     tick(), tick(), tick()  # at once, so only the last one is shown
     assert shown == ["3 responses, 3 documents"]
     monkeypatch.setattr("pytest_evals.run.notebook._EVERY_S", 0)
-    tick = progress(3, shown.append)
+    tick = progress(partial(next, count(1)), 3, shown.append)
     tick(), tick()
     assert shown[1:] == ["1 responses, 3 documents", "2 responses, 3 documents"]
 

@@ -14,7 +14,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_parameters, check_session
-from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
+from pytest_evals.plugin.documents import DocItem, EvalItem, Status, release, status_of
 from pytest_evals.plugin.execution.gate_coverage import GateCoverage
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
@@ -25,7 +25,7 @@ from pytest_evals.plugin.gate_documents import (
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.own_documents import (
     create_all,
     create_own,
@@ -90,9 +90,7 @@ class SessionHooks:
         if not waits:
             items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
-        for item in items:
-            if isinstance(item, DocItem):
-                item.release()
+        release(items)
         others = (item for item in items if not isinstance(item, DocItem))
         self._session.has_result_tests = any(map(is_late, others))
         if self._session.stoppable is not None:
@@ -219,7 +217,8 @@ class SessionHooks:
         """Add results to pytest's reports of documents and gates; show our errors in
         fixtures without traceback."""
         report = yield
-        mark(report, item)
+        if isinstance(item, EvalItem):
+            item.mark(report)
         if call.excinfo is not None and isinstance(item, DocItem):
             report.longrepr = message_of(call.excinfo.value, item) or report.longrepr
         return report

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.models.compatibility import check_ready
-from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.settings.option_checks import with_place
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.execution.document_reports import status_of
+from pytest_evals.plugin.documents import status_of
 from pytest_evals.plugin.reporting.resume_hint import count_unscored
 from pytest_evals.reports.escape import near, one_line
 

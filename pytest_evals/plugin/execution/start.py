@@ -60,7 +60,7 @@ def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> 
     if session.config.getoption("lf", False):
         plugins.register(LastFailed(), "evals-last-failed")
     if session.options.fast_path:
-        fast_path = FastPath(session)
+        fast_path = FastPath(session, hooks)
         plugins.register(fast_path, "evals-fast-path")
         if fast_path.batches is not None:
             plugins.register(fast_path.batches, "evals-report-batches")

@@ -14,8 +14,8 @@ import pytest
 from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
 from pytest_evals.core.request import Message, Prompt, as_sent
 from pytest_evals.errors import did_you_mean
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.details.cache_info import (
     KeyChange,
     RequestCacheInfo,

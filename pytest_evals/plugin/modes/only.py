@@ -15,7 +15,8 @@ import pytest
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text
-from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.documents import DocItem
+from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.history import EarlierRun, last_run, read_run

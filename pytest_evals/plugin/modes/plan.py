@@ -22,8 +22,8 @@ from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.reference_models import reference_models
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.early_stopping import control_of

@@ -17,9 +17,9 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import StoreError
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.models.definitions import DocumentItem
-from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.rerun_scores import RerunScores, scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.run.error_budget import unsent

@@ -11,7 +11,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.models.registry import open_tokenizer, parse_spec
-from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.prompts import prompt_lines
 from pytest_evals.reports.escape import one_line

@@ -12,7 +12,7 @@ from pytest_evals.reports.escape import one_line
 
 if TYPE_CHECKING:
     from pytest_evals.core.record import Record
-    from pytest_evals.plugin.nodes import DocItem
+    from pytest_evals.plugin.documents import DocItem
 
 _WRONG = ("wrong", "regressed")
 

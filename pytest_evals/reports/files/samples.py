@@ -24,7 +24,7 @@ import orjson
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc, as_list, unwatched
 from pytest_evals.core.key import public_options
-from pytest_evals.core.record import Record, Score, Status
+from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
@@ -125,8 +125,7 @@ def _row(
 
 def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
-    doc, status, error = record.doc, record.status, record.error
-    responses = record.own_responses
+    doc, counts = record.doc, record.counts()
     row = unwatched(doc.row) or {
         "query": doc.query,
         "choices": doc.choices,
@@ -146,12 +145,16 @@ def _facts(record: Record) -> dict[str, Any]:
         "prompt_hash": _sha(prompt),
         "target_hash": _sha(_bytes(target)),
         "choices_hash": _sha(_indented(_choices(doc)))[:SHORT],
-        "status": status.value,
-        "error": _unscored(record) if status is Status.UNSCORED else error,
-        "correct": record.correct,
+        "status": counts.status.value,
+        "error": record.error or _unscored(record),
+        "correct": counts.correct,
         "finish": [response.finish for response in record.responses],
-        "tokens": _tokens(responses),
-        **_times(responses),
+        "tokens": {
+            "prompt": counts.n_prompt_tokens,
+            "answer": counts.n_tokens,
+            "truncated": counts.n_truncated,
+        },
+        **_times(record.own_responses),
     }
     if record.requests and isinstance(record.requests[0], Loglikelihood):
         facts["gold"] = as_list(doc.gold_index)
@@ -188,15 +191,6 @@ def _unscored(record: Record) -> str:
         if score.unscored:
             return score.unscored
     return ""
-
-
-def _tokens(responses: Sequence[Response]) -> dict[str, int]:
-    prompt = answer = truncated = 0
-    for response in responses:
-        prompt += response.n_prompt_tokens
-        answer += response.n_tokens
-        truncated += response.n_truncated
-    return {"prompt": prompt, "answer": answer, "truncated": truncated}
 
 
 def _times(responses: Sequence[Response]) -> dict[str, float]:

@@ -43,7 +43,8 @@ def remarks(
         yield from _about(name, task.metrics)
         for line in judge_remarks(task):
             yield f"{name}: {line}", {}
-        yield from _type_faults(task)
+        if task.n_wrong:
+            yield from _type_faults(task)
         if not task.n_correct + task.n_wrong:
             yield from _undecided(name, task.metrics)
         if task.n_truncated:

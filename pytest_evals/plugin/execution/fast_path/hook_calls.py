@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_evals.plugin.execution.document_reports import status_of
+from pytest_evals.plugin.documents import status_of
 
 Call = Callable[..., None]
 Part = tuple[Call, slice]
@@ -42,21 +42,29 @@ class HookCalls(NamedTuple):
     """``(nodeid, location)``"""
     logreport: Sequence[Part]
     """``(report)``"""
+    logreport_of_silent: Sequence[Part]
+    """``(report)`` of a document that passed without output and properties"""
     logfinish: Sequence[Part]
     """``(nodeid, location)``"""
 
 
-def hook_calls(config: pytest.Config) -> HookCalls:
+def hook_calls(config: pytest.Config, needless: Sequence[object] = ()) -> HookCalls:
     """Return the calls of all current implementations of these hooks.
 
     Use them for a few documents only, since plugins may be registered at any time.
+
+    Args:
+        needless: Plugins that do nothing with the report of a silent document.
     """
     hook, plain = config.hook, _is_plain(config.pluginmanager)
     place = ("nodeid", "location")
     counted = _counting_terminal(config)
+    left_out: list[_Replacement] = [(plugin, None) for plugin in needless]
+    report = hook.pytest_runtest_logreport, ("report",), plain
     return HookCalls(
         _calls(hook.pytest_runtest_logstart, place, plain, []),
-        _calls(hook.pytest_runtest_logreport, ("report",), plain, counted),
+        _calls(*report, counted),
+        _calls(*report, [*counted, *left_out]),
         _calls(hook.pytest_runtest_logfinish, place, plain, []),
     )
 

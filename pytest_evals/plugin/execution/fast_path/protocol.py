@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
 import pytest
 
-from pytest_evals.plugin.execution.document_reports import mark
+from pytest_evals.plugin import secrets
+from pytest_evals.plugin.documents import DocItem, EvalFile
 from pytest_evals.plugin.execution.fast_path.hook_calls import (
     HookCalls,
     Part,
@@ -27,7 +28,6 @@ from pytest_evals.plugin.execution.fast_path.hook_calls import (
 )
 from pytest_evals.plugin.execution.fast_path.report_batches import ReportBatches
 from pytest_evals.plugin.junit import outcomes_with_teardown
-from pytest_evals.plugin.nodes import DocItem, TaskFile
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -52,10 +52,16 @@ comes with torch for CUDA."""
 class FastPath:
     """The hooks of the fast path, as a pytest plugin."""
 
-    def __init__(self, session: EvalSession) -> None:
+    def __init__(self, session: EvalSession, hooks: object) -> None:
+        """``hooks``: the plugin that stores records and clears the progress line."""
         config = session.config
+        self._needless: tuple[object, ...] = (self, secrets)
+        """Plugins that need no report of a document that passed without output: its
+        record is kept, there is no text to mask, and no line is written."""
+        if config.get_verbosity() <= 0:
+            self._needless += (hooks,)
         self._session = session
-        self._active: TaskFile | None = None
+        self._active: EvalFile | None = None
         self._following: list[pytest.Item] = []
         """Items that may run in the same call of the protocol."""
         self._n_run = 0
@@ -119,10 +125,11 @@ class FastPath:
         if self._ran_elsewhere(item, nextitem):
             return True
         if batches is not None:
-            self._run(item, [(batches.add, slice(None))])
+            added = [(batches.add, slice(None))]
+            self._run(item, added, added)
             return True
         with _without_path(item.config):
-            calls = hook_calls(item.config)
+            calls = hook_calls(item.config, self._needless)
             self._log_and_run(item, calls)
             for document, then in pairwise(self._following):
                 stops = item.session.shouldfail or item.session.shouldstop
@@ -181,11 +188,13 @@ class FastPath:
         place = nodeid, location
         for call, part in calls.logstart:
             call(*place[part])
-        self._run(item, calls.logreport)
+        self._run(item, calls.logreport, calls.logreport_of_silent)
         for call, part in calls.logfinish:
             call(*place[part])
 
-    def _run(self, item: DocItem, receivers: Sequence[Part]) -> None:
+    def _run(
+        self, item: DocItem, receivers: Sequence[Part], of_silent: Sequence[Part]
+    ) -> None:
         self._capture.start()
         try:
             call = pytest.CallInfo.from_call(item.runtest, "call", reraise=_RAISED)
@@ -193,7 +202,10 @@ class FastPath:
             sections = self._capture.stop()
         report = pytest.TestReport.from_item_and_call(item, call)
         report.sections += sections
-        mark(report, item)
+        item.mark(report)
+        has_text = report.sections or report.user_properties or item.shown
+        if call.excinfo is None and not has_text:
+            receivers = of_silent
         for receive, part in receivers:
             receive(*(report,)[part])
         if call.excinfo is not None and not report.skipped:

@@ -1,0 +1,378 @@
+"""The items of documents, and the file nodes that they share; the results of documents
+and gates in reports.
+
+A document takes little memory. pytest gives each item six containers, which stay empty
+in almost all documents and need more memory than everything else of an item. Here they
+are created on first access, and unchanged ones can be released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
+from _pytest.mark.structures import NodeKeywords
+
+from pytest_evals.core.task import Task
+from pytest_evals.plugin.junit import wants_properties
+from pytest_evals.plugin.messages import (
+    DocumentFailed,
+    document_properties,
+    message_of,
+    users_traceback,
+)
+from pytest_evals.plugin.models.definitions import Definition
+from pytest_evals.plugin.session import EvalSession, session_of
+from pytest_evals.run.batches import Job, jobs_of
+from pytest_evals.run.suite import TaskRun
+
+Status = tuple[str, str, str | tuple[str, dict[str, bool]]]
+
+_STATUSES: dict[str, Status] = {
+    "correct": ("passed", "", "PASSED"),
+    "scored": ("passed", "", "PASSED"),
+    "wrong": ("wrong", "", ("WRONG", {"yellow": True})),
+    "regressed": ("regressed", "", ("REGRESSED", {"red": True})),
+    "error": ("error", "E", ("ERROR", {"red": True})),
+    "unscored": ("error", "E", ("ERROR", {"red": True})),
+    "unsent": ("not scored", "", ("NOT SCORED", {"yellow": True})),
+    "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
+    "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
+    "invalid": ("failed", "F", ("INVALID", {"red": True})),
+    "advisory": ("advisory", "a", ("ADVISORY", {"yellow": True})),
+    "inconclusive": ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),
+}
+"""Word → category, letter and word. An empty letter with a word prints nothing for
+thousands of documents, and still counts for pytest's percentage."""
+
+_FAILURES = ("error", "unscored", "invalid")
+"""Words of failed reports; any other failed report keeps pytest's status."""
+
+_OUTCOMES = ("passed", "failed", "skipped")
+"""pytest's own; pytest-rerunfailures adds one for a failure that does not count."""
+
+
+def status_of(report: pytest.TestReport) -> Status | None:
+    """Return category, letter and word of a report of ours; ``None`` for any other."""
+    word = getattr(report, "evals_word", None)
+    if word is None or report.when != "call" or hasattr(report, "wasxfail"):
+        return None
+    if report.outcome not in _OUTCOMES:
+        return None
+    if report.outcome == "failed" and word not in _FAILURES:
+        return None
+    return _STATUSES.get("skipped" if word == "" and report.skipped else word)
+
+
+class EvalFile(pytest.File):
+    """A file with documents, and the values that they share."""
+
+    _definition: Definition | None = None
+    group_names: Mapping[str, Collection[str]] = {}
+    """Names of the groups of each task; set once all files are collected."""
+
+    def documents(
+        self, run: TaskRun, places: Sequence[int] | None = None
+    ) -> list[DocItem]:
+        """Return one item a document. ``places``: which of its documents; ``None``
+        for all."""
+        task, name = run.task, run.name
+        ids, indices = run.ids, run.indices
+        if places is not None:
+            ids, indices = [ids[n] for n in places], [indices[n] for n in places]
+        return [
+            DocItem.from_parent(self, name=f"{name}[{id_}]", nodeid=nodeid, job=job)
+            for id_, nodeid, job in zip(
+                ids,
+                self._node_ids(run.nodeid, ids),
+                jobs_of(task, indices),
+                strict=True,
+            )
+        ]
+
+    def _node_ids(self, task: str, ids: Iterable[str]) -> Iterator[Any]:
+        """Yield the node ids of documents; those of pytest 9.2 share all parts but the
+        document's id."""
+        parsed: Any = getattr(self, "id", None)
+        if hasattr(parsed, "with_params"):
+            yield from map(type(parsed).parse(task).with_params, ids)
+        else:
+            yield from (f"{task}[{id_}]" for id_ in ids)
+
+    @cached_property
+    def named(self) -> str:
+        """Its node id, which pytest formats at each access."""
+        return self.nodeid
+
+    per_document = False
+    """Whether each document is set up, and not only the first one of the file."""
+
+    def prepare(self, item: DocItem) -> None:
+        """Called when a document is set up."""
+
+    @cached_property
+    def evals(self) -> EvalSession:
+        """The session's state."""
+        return session_of(self.config)
+
+    @cached_property
+    def score_hook(self) -> Any:
+        """``pytest_evals_score`` if a user implements it for this folder, else None."""
+        hook = self.ihook.pytest_evals_score
+        return hook if hook.get_hookimpls() else None
+
+    @cached_property
+    def shows_documents(self) -> bool:
+        """Whether a report contains the properties of each document."""
+        return wants_properties(self.config)
+
+    def model_definition(self, item: DocItem) -> Definition:
+        """Return the model fixtures of this file's documents without executing them."""
+        if self._definition is None:
+            found = self.fixtureinfo(item).name2fixturedefs
+            self._definition = Definition(
+                found["eval_model"][-1], found["eval_judge"][-1]
+            )
+        return self._definition
+
+    def fixtureinfo(self, item: DocItem) -> Any:
+        """Return the fixture info that all documents of this file share.
+
+        pytest has no public API for fixtures of an item that is not a function; doctest
+        uses the same private one.
+        """
+        if not hasattr(self, "_fixtureinfo"):
+            manager = self.session._fixturemanager
+            self._fixtureinfo = manager.getfixtureinfo(
+                node=item, func=_wants_models, cls=None
+            )
+        return self._fixtureinfo
+
+
+def marks_of(task: Task) -> list[pytest.Mark]:
+    """Return a task's tags as markers of its documents and gates."""
+    return [pytest.Mark(tag, (), {}, _ispytest=True) for tag in task.tags]
+
+
+_NO_SCORE = frozenset({"error", "unscored"})
+
+
+def _wants_models(eval_model: object, eval_judge: object) -> None:
+    """The signature of a document, for its fixtures."""
+
+
+class _Container(NamedTuple):
+    """A container of an item: its initial value, and whether a value equals it."""
+
+    create: Callable[[Any], Any]
+    is_initial: Callable[[Any, Any], bool]
+
+
+def _has_own_name_only(item: pytest.Item, keywords: Any) -> bool:
+    """Whether nobody has added a keyword to those of the nodes above."""
+    return len(getattr(keywords, "_markers", (1, 2))) == 1
+
+
+def _is_empty(item: pytest.Item, value: Any) -> bool:
+    return not len(value)
+
+
+_CONTAINERS = {
+    "keywords": _Container(NodeKeywords, _has_own_name_only),
+    "own_markers": _Container(
+        lambda item: marks_of(item.job.task),
+        lambda item, value: value == marks_of(item.job.task),
+    ),
+    "extra_keyword_matches": _Container(
+        lambda item: item.names_of_groups(),
+        lambda item, value: value == item.names_of_groups(),
+    ),
+    "stash": _Container(lambda item: pytest.Stash(), _is_empty),
+    "user_properties": _Container(lambda item: [], _is_empty),
+    "_report_sections": _Container(lambda item: [], _is_empty),
+}
+
+
+class EvalItem(pytest.Item):
+    """A document or a gate."""
+
+    __slots__ = ("word",)
+    in_package = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.word = ""
+        """Its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …"""
+
+    def mark(self, report: pytest.TestReport) -> None:
+        """Add the result to a report. A skipped one points at the task file instead of
+        our code."""
+        if isinstance(report.longrepr, tuple):
+            path, line, _ = self.reportinfo()
+            report.longrepr = (str(path), line or 0, report.longrepr[2])
+        if report.when == "call":
+            vars(report)["evals_word"] = self.word
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Return the message of our errors, without traceback."""
+        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+
+
+class DocItem(EvalItem):
+    """One document of a task, with containers on demand."""
+
+    __slots__ = ("_containers", "job", "packed", "shown", "took_s")
+    obj = None
+    fixturenames: tuple[str, ...] = ()
+    parent: EvalFile
+
+    def __init__(self, *, job: Job, **kwargs: Any) -> None:
+        self._containers: dict[str, Any] | None = None
+        super().__init__(**kwargs)
+        self._containers = None  # those that pytest creates
+        self.job = job
+        self.packed: bytes | None = None
+        """Its serialized record, on a worker of pytest-xdist."""
+        self.took_s = 0.0
+        """Its share of the model's time and its own scoring, in seconds."""
+        self.shown: Sequence[str] = ()
+        """Prompt, answer and target as lines, if the terminal shows them."""
+
+    def names_of_groups(self) -> set[str]:
+        """Return the names of the groups of its task, for ``-k``."""
+        return {*self.parent.group_names.get(self.job.task.name, ())}
+
+    def release(self) -> None:
+        """Release what is not needed once its report is made: its packed record, and
+        containers that nobody has changed."""
+        self.packed = None
+        if self._containers is not None:
+            changed = {
+                name: value
+                for name, value in self._containers.items()
+                if not _CONTAINERS[name].is_initial(self, value)
+            }
+            self._containers = changed or None
+
+    @property
+    def _fixtureinfo(self) -> Any:
+        # --fixtures-per-test expects a function for each item with fixtures.
+        if self.config.getoption("show_fixtures_per_test"):
+            return None
+        return self.parent.fixtureinfo(self)
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """File and name, without resolving the path again for each document."""
+        return (self.parent.named, None, self.name)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Heading of a failure."""
+        return self.path, self.job.task.source.line or None, self.name
+
+    def setup(self) -> None:
+        """Open the model at the first document that needs it."""
+        self.funcargs: dict[str, Any] = {}
+        if not self.config.getoption("setuponly", False):
+            session_of(self.config).models.ensure(self)
+            self.parent.prepare(self)
+
+    def runtest(self) -> None:
+        """Take the response and score it.
+
+        Raises:
+            DocumentFailed: It could not be scored; or its answer is wrong, with
+                ``--evals-strict``.
+        """
+        session = self.parent.evals
+        record = session.run_document(self)
+        is_wrong = self.word in ("wrong", "regressed")
+        fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)
+        if fails or self.parent.shows_documents:
+            self.user_properties += document_properties(record, self.word)
+        if fails:
+            raise DocumentFailed(record)
+        if session.document_lines is not None:
+            self.shown = session.document_lines(self, record)
+
+    def mark(self, report: pytest.TestReport) -> None:
+        """Add the result to a report, and whatever the controller or the terminal
+        needs."""
+        super().mark(report)
+        fields = vars(report)
+        fields["evals_is_document"] = True
+        if report.when == "call":
+            report.duration = self.took_s
+            if self.packed is not None:
+                fields["evals_record"] = self.packed
+            if self.word == "unsent":
+                fields["evals_unsent"] = self.job.task.name
+            if self.shown:
+                fields["evals_shown"] = self.shown
+
+    def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
+        """Shorten the traceback; not called with ``--full-trace``."""
+        return users_traceback(excinfo)
+
+
+class PendingDocuments(DocItem):
+    """All documents of a task, until a worker of pytest-xdist knows its shard."""
+
+    def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
+        super().__init__(job=Job(run.task, -1), **kwargs)
+        self.run = run
+
+    @property
+    def node_ids(self) -> list[str]:
+        """Return the node ids of all documents."""
+        return [f"{self.run.nodeid}[{id_}]" for id_ in self.run.ids]
+
+    @cached_property
+    def all_created(self) -> dict[str, DocItem]:
+        """All documents by node id."""
+        return dict(zip(self.node_ids, self.parent.documents(self.run), strict=True))
+
+    def created(self, nodeids: Iterable[str]) -> list[DocItem]:
+        """Return some of the documents; those that were created before are reused."""
+        if "all_created" in vars(self):
+            return [self.all_created[nodeid] for nodeid in nodeids]
+        places = {nodeid: place for place, nodeid in enumerate(self.node_ids)}
+        return self.parent.documents(self.run, [places[nodeid] for nodeid in nodeids])
+
+
+def _attribute(name: str, create: Callable[[Any], Any]) -> property:
+    """Return the attribute for a container."""
+
+    def read(item: DocItem) -> Any:
+        containers = item._containers
+        if containers is None:
+            containers = item._containers = {}
+        if name not in containers:
+            containers[name] = create(item)
+        return containers[name]
+
+    def write(item: DocItem, value: Any) -> None:
+        if item._containers is None:
+            item._containers = {}
+        item._containers[name] = value
+
+    return property(read, write)
+
+
+for _name, _container in _CONTAINERS.items():
+    setattr(DocItem, _name, _attribute(_name, _container.create))
+# pytest's alias of the stash, which it sets in the constructor.
+DocItem._store = property(lambda item: item.stash, lambda item, value: None)  # type: ignore[assignment]
+
+
+def release(items: Iterable[pytest.Item]) -> None:
+    """Release the documents among items that are selected."""
+    for item in items:
+        if isinstance(item, DocItem):
+            item.release()
