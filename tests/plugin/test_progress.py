@@ -10,9 +10,15 @@ def between(result):
     return lines[places[0] : places[-1] + 1]
 
 
+def at_each_answer(monkeypatch, limit):
+    """Show the line after each answer, and not only after some seconds."""
+    monkeypatch.setattr(f"pytest_evals.plugin.models.progress.{limit}", 0.0)
+    monkeypatch.setattr("pytest_evals.run.batches.TICK_S", 0.0)
+
+
 @pytest.mark.parametrize("option", ["--color=no", "-v"])
 def test_a_log_has_no_empty_lines_around_it(suite, monkeypatch, option):
-    monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
+    at_each_answer(monkeypatch, "HEARTBEAT_S")
     suite.task("quiz", gates=["exact_match >= 0.5"])
     lines = between(suite.run("evals", option))
     assert sum(line.startswith("evals: ") for line in lines) > 9
@@ -27,7 +33,7 @@ def test_a_log_has_no_empty_lines_around_it(suite, monkeypatch, option):
 
 
 def test_a_log_has_a_line_for_each_tenth_of_the_documents(suite, monkeypatch):
-    monkeypatch.setattr("pytest_evals.plugin.models.progress.LEAST_S", 0.0)
+    at_each_answer(monkeypatch, "LEAST_S")
     suite.pytester.makeconftest(
         """
         import pytest
@@ -55,7 +61,7 @@ def test_a_log_has_a_line_for_each_tenth_of_the_documents(suite, monkeypatch):
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
 def test_scripted_models_show_no_tokens_per_second(suite, monkeypatch, workers):
-    monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
+    at_each_answer(monkeypatch, "HEARTBEAT_S")
     result = suite.run("evals", *workers)
     result.stdout.no_fnmatch_line("*tokens/s*")
     result.stdout.fnmatch_lines(["evals: 10/10 documents*", "time: *"])
