@@ -47,6 +47,11 @@ if TYPE_CHECKING:
         similar,
         starts_with,
     )
+    from pytest_evals.scorers.claims import (
+        answer_relevance,
+        context_relevance,
+        faithfulness,
+    )
     from pytest_evals.scorers.contexts import (
         context_precision,
         context_recall,
@@ -126,6 +131,7 @@ _MODULES = {
     "scorers.custom_metrics.response": ("ModelResponse",),
     "scorers.pairs": ("pairwise",),
     "scorers.rubric": ("judge",),
+    "scorers.claims": ("answer_relevance", "context_relevance", "faithfulness"),
     "scorers.contexts": ("context_precision", "context_recall", "mrr", "ndcg"),
     "scorers.spending": ("max_cost", "max_latency", "max_output_tokens"),
     "scorers.tool_calls": (
@@ -184,6 +190,7 @@ __all__ = [
     "TaskOptions",
     "TaskResult",
     "Verdict",
+    "answer_relevance",
     "assert_gate",
     "call_order",
     "called",
@@ -192,10 +199,12 @@ __all__ = [
     "contains_json",
     "context_precision",
     "context_recall",
+    "context_relevance",
     "equals",
     "eval",
     "evaluate",
     "exact",
+    "faithfulness",
     "json",
     "json_path",
     "judge",

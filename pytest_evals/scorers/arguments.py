@@ -111,6 +111,7 @@ _KINDS: Mapping[str, _Kind] = {
     "Order": _one_of("any", "strict"),
     "Extra": _one_of("forbid", "allow"),
     "Rules": _one_of("json", "bfcl"),
+    "NoClaims": _one_of("unscored", "wrong"),
     "int | None": _optional(_Kind("a whole number", _exactly(int))),
     "float": _Kind("a finite number", _number),
 }

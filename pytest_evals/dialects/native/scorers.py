@@ -12,7 +12,14 @@ from typing import Any
 from pytest_evals.dialects.native.checks import COLUMN, Read, cached, checks_by
 from pytest_evals.dialects.native.task import Scorer
 from pytest_evals.errors import EvalsError, suggestion
-from pytest_evals.scorers import answers, contexts, spending, tool_calls, values
+from pytest_evals.scorers import (
+    answers,
+    claims,
+    contexts,
+    spending,
+    tool_calls,
+    values,
+)
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.extract import extraction_of
@@ -74,6 +81,9 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "context_precision": (contexts.context_precision, "k"),
     "mrr": (contexts.mrr, "k"),
     "ndcg": (contexts.ndcg, "k"),
+    "faithfulness": (claims.faithfulness, "threshold"),
+    "answer_relevance": (claims.answer_relevance, "threshold"),
+    "context_relevance": (claims.context_relevance, "threshold"),
     "max_latency": (spending.max_latency, "most"),
     "max_cost": (spending.max_cost, "most"),
     "max_output_tokens": (spending.max_output_tokens, "most"),
