@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 LONGEST_ID = 64
 _UNSEEN = (
@@ -46,6 +46,19 @@ def unfit_id(ids: Iterable[str]) -> str | None:
 def is_node_name(text: str) -> bool:
     """Whether a name is valid for tasks and groups, before the brackets of node ids."""
     return bool(text) and text.isprintable() and not _UNFIT_NAME.search(text)
+
+
+def names_by_folder(name: str, nodeid: str) -> tuple[str, ...]:
+    """A name with more and more of the folders of its file: ``support``,
+    ``evals/support``, ``billing/evals/support``; the last one is complete. A name in
+    the rootdir becomes ``./support``.
+
+    Args:
+        nodeid: Node id of the task or group.
+    """
+    folders = PurePosixPath(nodeid.partition("::")[0]).parent.parts or (".",)
+    starts = reversed(range(len(folders)))
+    return name, *("/".join((*folders[start:], name)) for start in starts)
 
 
 def file_id(path: Path, root: Path) -> str:

@@ -18,7 +18,7 @@ from pytest_evals.judge_command.verdicts import judged, side_of
 from pytest_evals.result_files.find import read_results
 from pytest_evals.result_files.foreign_run import ForeignRun
 from pytest_evals.run.comparison import compare
-from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.history import EarlierRun, with_names_of
 
 _FAILED, _WRONG_USE = 1, 2
 """Exit codes: a gate failed or is invalid; usage errors, as in argparse."""
@@ -60,6 +60,7 @@ def _judge(options: argparse.Namespace) -> int:
     run: EarlierRun = columns or read(options.new)
     if options.baseline is not None:
         baseline = _same_name(read(options.baseline), run)
+        baseline = with_names_of(baseline, run.results.get("node_ids") or {})
     found = judged(
         run,
         gates,

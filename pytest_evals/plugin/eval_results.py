@@ -196,6 +196,7 @@ class EvalResults:
             self._is_complete = read_records(session)
             if not self._is_complete:
                 pytest.skip("not all documents were run")
+        name = session.suite.name_of(name)
         if name in session.suite.groups:
             return session.run.records.group_result(name)
         if name in session.suite.tasks:

@@ -246,6 +246,8 @@ class EvalSession:
                 self._reported.add(name)
                 path = Path(os.path.normpath(self.config.rootpath / name))
                 self.load(path, self.config.hook, name)
+        for name in report.ambiguous:
+            self.suite.qualify(name)
         self.suite.order(report.tasks)
 
 

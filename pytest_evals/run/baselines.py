@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +226,9 @@ class Baselines:
         """Return the stored run of a name or the responses of that model; or the error,
         with its fix, if missing."""
         if name not in self._runs:
-            self._runs[name] = stored_run(self._base, name, self._here)
+            found = stored_run(self._base, name, self._here)
+            named = found if isinstance(found, str) else self._suite.named(found)
+            self._runs[name] = named
         return self._runs[name]
 
     def find(self, baseline: str, task: str) -> Reference:
@@ -254,9 +256,15 @@ class Baselines:
 class EarlierOutcomes:
     """The correctness of documents in the run that this one is compared with."""
 
-    def __init__(self, run: EarlierRun) -> None:
-        self.run = run
+    def __init__(self, run: EarlierRun, suite: Suite) -> None:
+        """Create the outcomes; the suite may be incomplete."""
+        self._run, self._suite = run, suite
         self._correct: dict[str, RowsByContent[bool]] = {}
+
+    @cached_property
+    def run(self) -> EarlierRun:
+        """The run, with the names of the complete suite."""
+        return self._suite.named(self._run)
 
     def has_regressed(self, record: Record, task: Task) -> bool:
         """Whether a document that is wrong now was correct in the baseline."""

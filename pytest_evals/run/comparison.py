@@ -38,7 +38,7 @@ from pytest_evals.store.document_pairs import (
     values_by_key,
 )
 from pytest_evals.store.files import write_json
-from pytest_evals.store.history import EarlierRun, read_run
+from pytest_evals.store.history import EarlierRun, read_run, with_names_of
 from pytest_evals.store.run_differences import run_differences
 
 Numbers = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -52,7 +52,8 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
     Raises:
         StoreError: One of them cannot be read.
     """
-    return compare(name, _side(baseline), _side(run))
+    ids = run.results.get("node_ids") or {}
+    return compare(name, _side(with_names_of(baseline, ids)), _side(run))
 
 
 def compared(

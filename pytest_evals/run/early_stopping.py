@@ -32,7 +32,7 @@ from pytest_evals.gates.early_stopping.watch import (
 )
 from pytest_evals.gates.terms import has_limits
 from pytest_evals.reports.files.environment import commit_of
-from pytest_evals.run.baselines import Baselines
+from pytest_evals.run.baselines import Baselines, EarlierOutcomes
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.history import EarlierRun
@@ -105,7 +105,7 @@ class EarlyStopping:
         config: RunConfig,
         suite: Suite,
         baselines: Baselines,
-        compared: EarlierRun | None,
+        compared: EarlierOutcomes | None,
     ) -> None:
         """Create the early stopping of a run; no task is watched yet."""
         self._suite, self._baselines, self._compared = suite, baselines, compared
@@ -239,7 +239,7 @@ class EarlyStopping:
     def _pays(self, task: StoppableTask, error: float) -> bool:
         n, positions, past = len(task.order), task.positions, []
         for gate, metric, steps, before, rest in task.gates:
-            old = in_order(before or _old(self._compared, task.name, metric), positions)
+            old = in_order(before or self._old(task.name, metric), positions)
             old = old if old is None else [*old, *rest]
             past.append((steps, old))
             whole = n + len(rest)
@@ -314,8 +314,8 @@ class EarlyStopping:
                 return watch.verdict(number, self._promise)
         return None
 
-
-def _old(run: EarlierRun | None, task: str, metric: Metric) -> Mapping[int, float]:
-    """Position → value of a metric in the run that this one is compared with."""
-    has_task = run is not None and task in run.tasks
-    return earlier_values(run, task, metric) if run and has_task else {}
+    def _old(self, task: str, metric: Metric) -> Mapping[int, float]:
+        """Position → value of a metric in the run that this one is compared with."""
+        run = self._compared.run if self._compared is not None else None
+        has_task = run is not None and task in run.tasks
+        return earlier_values(run, task, metric) if run and has_task else {}

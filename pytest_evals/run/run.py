@@ -85,15 +85,16 @@ class Run:
         """The run that this one is compared with."""
         if config.compare:
             run = find_run(config.dir, config.compare, config.here)
-            self.compared = EarlierOutcomes(run)
+            self.compared = EarlierOutcomes(run, suite)
         self.baselines = Baselines(
             config, suite, self.writer.hashes, lambda: inference.info
         )
         self.early_stopping: EarlyStopping | None = None
         """Decides gates early, if tasks may stop."""
         if config.stop != "off":
-            before = self.compared.run if self.compared is not None else None
-            self.early_stopping = EarlyStopping(config, suite, self.baselines, before)
+            self.early_stopping = EarlyStopping(
+                config, suite, self.baselines, self.compared
+            )
         self.records = Records(suite, self.writer, hook)
         if hook.pytest_evals_metrics.get_hookimpls():  # it gets complete records
             config = replace(config, keeps_records=True)

@@ -54,20 +54,35 @@ class Selection:
         """Patterns without a match so far."""
         return [one for one in self._patterns if one not in self.matched]
 
-    def takes(self, names: Sequence[str]) -> bool:
-        """Whether a task or group with these names, with its tags, is selected."""
+    def takes(self, names: Sequence[str], by_folder: Sequence[str] = ()) -> bool:
+        """Whether a task or group with these names, with its tags, is selected.
+
+        Args:
+            by_folder: Its name with folders in front.
+        """
         self.offered.update(names)
-        hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
+        every = (*names, *by_folder)
+        hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in every)]
         self.matched.update(hits)
         is_selected = bool(hits) or not self._patterns or self._chosen
         return is_selected and (self._also is None or self._also(names))
+
+    def may_take(self, names: Sequence[str]) -> bool:
+        """Whether :meth:`takes` may select a task or group, before its folder is known:
+        of a pattern with folders, only the name counts."""
+        named = [p.rpartition("/")[2] for p in self._patterns if "/" in p]
+        return self.takes(names) or (
+            any(fnmatchcase(name, one) for name in names for one in named)
+            and (self._also is None or self._also(names))
+        )
 
     def variants(self, names: Sequence[str]) -> tuple[Variant, ...]:
         """The selected variants of a task with these names, each once."""
         variants = [
             one.variant
             for one in self._entries
-            if any(fnmatchcase(name, one.name) for name in names)
+            for pattern in (one.name, one.name.rpartition("/")[2])
+            if any(fnmatchcase(name, pattern) for name in names)
         ]
         return tuple(dict.fromkeys(variants)) or (Variant(),)
 

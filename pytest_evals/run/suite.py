@@ -1,20 +1,22 @@
 """The tasks and groups of a run, each with its node id.
 
-A name belongs to one task or one group. A group's members are run once, even if several
-files and groups name them. A member that the group changes is run as part of the group,
-and the file's own task is not.
+A name belongs to one task or one group: if files in several folders define it, each
+name gets the folder of its file. A group's members are run once, even if several files
+and groups name them. A member that the group changes is run as part of the group, and
+the file's own task is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.node_names import document_id, file_id, is_node_name, unfit_id
+from pytest_evals.core.node_names import file_id, names_by_folder
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
@@ -27,6 +29,8 @@ from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.documents import Required, asking_for, required_by
 from pytest_evals.run.selection import Selection
+from pytest_evals.run.task_names import check_names, named, twice, with_member
+from pytest_evals.store.history import EarlierRun, with_names_of
 
 
 @dataclass(slots=True)
@@ -108,6 +112,9 @@ class Suite:
         """Faults of gates, if they are collected."""
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
+        self.ambiguous: set[str] = set()
+        """Names that several folders define, which are qualified."""
+        self._renamed: dict[int, tuple[Task, TaskRun]] = {}
         self._warnings: list[str] = []
         self._keeps_repeats = keeps_repeats
 
@@ -122,37 +129,92 @@ class Suite:
         runs: list[TaskRun | GroupRun] = []
         for one in tasks:
             node = f"{nodeid}::{one.name}"
+            by_folder = names_by_folder(one.name, node)
             if isinstance(one, Group):
-                if self._selection.takes([one.name]):
+                if self._selection.takes([one.name], by_folder):
                     run = self._group(one, path, node, changed=False)
                     self._refuse_doubles(run)
                     runs.append(run)
-            elif self._selection.takes((one.name, *one.tags)):
+            elif self._selection.takes((one.name, *one.tags), by_folder):
                 runs.append(self._task(one, path, node, changed=False))
         return runs
 
     def _task(self, task: Task, path: Path, nodeid: str, *, changed: bool) -> TaskRun:
-        existing = self.tasks.get(task.name)
+        name = self._name(task, nodeid, changed)
+        existing = self.tasks.get(name)
         if existing is not None and not self._gives_way(
             existing, task, nodeid, changed
         ):
             return existing
-        if task.name in self.groups:
-            raise TaskFileError([_twice(task, self.groups[task.name])])
-        gates, ids = self._gates_and_ids(task, path.parent)
+        if name in self.groups:
+            raise TaskFileError([twice(task, self.groups[name].place, is_group=True)])
+        gates, ids = self._gates_and_ids(task, path.parent, nodeid)
         indices = task.rows.indices()
         asking = asking_for(task, gates)
         run = TaskRun(asking, path, nodeid, changed, ids, indices, gates)
-        self.tasks[task.name] = run
+        self.tasks[name] = run
+        self._give_name(run, task.name, name)
         return run
 
+    def _name(self, one: Task | Group, nodeid: str, changed: bool) -> str:
+        """The name of a task or group in this session. If another folder has defined
+        it too, both get their folders."""
+        name, *_, complete = names_by_folder(one.name, nodeid)
+        other = self.tasks.get(name) or self.groups.get(name)
+        if other is not None and name not in self.ambiguous:
+            theirs = names_by_folder(name, other.nodeid)[-1]
+            if theirs != complete and other.changed == changed:
+                self.qualify(name)
+        if name in self.ambiguous:
+            self._rename_members(name, one.source, complete)
+            return complete
+        return name
+
+    def qualify(self, name: str) -> None:
+        """Add its folder to the name of each task and group with this name, now and
+        later."""
+        self.ambiguous.add(name)
+        for runs in (self.tasks, self.groups):
+            if name not in runs:
+                continue
+            run = runs[name]
+            complete = names_by_folder(name, run.nodeid)[-1]
+            self._give_name(run, name, complete)
+            renamed = {complete if n == name else n: r for n, r in runs.items()}
+            runs.clear()
+            cast("dict[str, Any]", runs).update(renamed)
+
+    def _give_name(self, run: TaskRun | GroupRun, old: str, name: str) -> None:
+        """Rename a task or group, its gates, and the member of its groups."""
+        if name == old:
+            return
+        if isinstance(run, TaskRun):
+            self._renamed[id(run.task)] = (run.task, run)
+            run.task = named(run.task, name)
+        else:
+            run.group = named(run.group, name)
+        run.gates = tuple(replace(gate, task=name) for gate in run.gates)
+        self._rename_members(old, run.place, name)
+
+    def _rename_members(self, old: str, place: Place, name: str) -> None:
+        for run in self.groups.values():
+            run.group = with_member(run.group, old, place, name)
+
+    def current(self, task: Task) -> Task:
+        """A task under its name in this session, which another file may have changed
+        since it was added."""
+        while id(task) in self._renamed:
+            task = self._renamed[id(task)][1].task
+        return task
+
     def _gates_and_ids(
-        self, task: Task, folder: Path
+        self, task: Task, folder: Path, nodeid: str
     ) -> tuple[tuple[Gate, ...], Sequence[str]]:
         """The gates of a task and the ids of its documents; faults of a gates.yaml do
         not hide the task's own."""
         try:
-            gates = self._gates.of(task, task.gates, folder, task.metrics)
+            names = names_by_folder(task.name, nodeid)
+            gates = self._gates.of(task, task.gates, folder, names, task.metrics)
         except TaskFileError as error:
             try:
                 self._ids(task, task.gates, folder)
@@ -167,7 +229,7 @@ class Suite:
         limited, unreached = True, None
         try:
             document_ids = task.rows.ids()
-            _check_names(task, document_ids)
+            check_names(task, document_ids)
             limited = len(document_ids) < task.rows.total()
         except TaskFileError as error:
             if not error.is_unreachable:
@@ -194,11 +256,11 @@ class Suite:
         if existing.nodeid == nodeid and existing.task.source == task.source:
             return False
         if not existing.changed and not new:
-            raise TaskFileError([_twice(task, existing)])
+            raise TaskFileError([twice(task, existing.place, is_group=False)])
         if existing.task.config == task.config:
             return False
         if existing.changed and new:
-            raise TaskFileError([_twice(task, existing)])
+            raise TaskFileError([twice(task, existing.place, is_group=False)])
         mine, other = (task, existing.task) if new else (existing.task, task)
         self._warnings.append(
             f"{other.name}: {Place(other.source.path)} is not run on its own, since a "
@@ -209,44 +271,48 @@ class Suite:
     def _group(
         self, group: Group, path: Path, nodeid: str, *, changed: bool
     ) -> GroupRun:
-        existing = self.groups.get(group.name)
+        name = self._name(group, nodeid, changed)
+        existing = self.groups.get(name)
         if existing is not None:
             if existing.nodeid == nodeid and existing.place == group.source:
                 return existing
             if existing.changed == changed:
-                raise TaskFileError([_twice(group, existing)])
+                raise TaskFileError([twice(group, existing.place, is_group=True)])
             if existing.changed:
                 return existing
-        if group.name in self.tasks:
-            raise TaskFileError([_twice(group, self.tasks[group.name])])
-        gates = self._gates.of(group, group.gates, path.parent)
+        if name in self.tasks:
+            raise TaskFileError([twice(group, self.tasks[name].place, is_group=False)])
+        names = names_by_folder(group.name, nodeid)
+        gates = self._gates.of(group, group.gates, path.parent, names)
         hooked = self._hooked(path.parent)
         self._keep(group, group_faults(gates, group, hooked=hooked))
         run = GroupRun(group, path, nodeid, changed, gates)
-        self.groups[group.name] = run
+        self.groups[name] = run
+        self._give_name(run, group.name, name)
         try:
-            self._children(run)
+            self._children(group, run)
         except TaskFileError:
-            del self.groups[group.name]
+            del self.groups[run.group.name]
             raise
         return run
 
-    def _children(self, run: GroupRun) -> None:
+    def _children(self, group: Group, run: GroupRun) -> None:
+        """Add the members of a group as its file names them."""
         faults = []
-        for child in run.group.children:
+        for child in group.children:
             try:
-                self._child(child, run)
+                self._child(child, group.name, run)
             except TaskFileError as fault:
                 faults.append(fault)
         if faults:
             problems = (problem for one in faults for problem in one.problems)
             raise TaskFileError(dict.fromkeys(problems))
 
-    def _child(self, child: Task | Group, parent: GroupRun) -> None:
+    def _child(self, child: Task | Group, group: str, parent: GroupRun) -> None:
         path = child.source.path
         here = path == parent.path
         if here:
-            short = child.name.removeprefix(f"{parent.group.name}::")
+            short = child.name.removeprefix(f"{group}::")
             nodeid = f"{parent.nodeid}::{short}"
         else:
             nodeid = f"{file_id(path, self._root)}::{child.name}"
@@ -317,6 +383,29 @@ class Suite:
         tasks = {run.task.name: run.nodeid for run in self.tasks.values()}
         return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
 
+    def name_of(self, text: str) -> str:
+        """The name of the only task or group with this name or with its folders in
+        front; else the text."""
+        if text in self.tasks or text in self.groups:
+            return text
+        found = [
+            name
+            for name, nodeid in self.node_ids().items()
+            if text in names_by_folder(nodeid.rpartition("::")[2], nodeid)
+        ]
+        return found[0] if len(found) == 1 else text
+
+    def named(self, run: EarlierRun) -> EarlierRun:
+        """A stored run with the names of this session, by node id; a name of another
+        file that still exists is not used."""
+        ids = {*self.node_ids().values()}
+
+        def is_other(nodeid: str) -> bool:
+            file = self._root / nodeid.partition("::")[0]
+            return nodeid not in ids and file.is_file()
+
+        return with_names_of(run, self.node_ids(), is_other)
+
     def group_names(self) -> list[str]:
         """Names of the groups, each before those that it holds."""
         groups = [run.group for run in self.groups.values()]
@@ -351,27 +440,3 @@ class Suite:
         """Names of the tasks of a task or a group."""
         run = self.groups.get(name)
         return {task.name for task in run.group.tasks()} if run else {name}
-
-
-def _check_names(task: Task, ids: Sequence[str]) -> None:
-    """Reject names and ids that a node id cannot contain."""
-    if not all(map(is_node_name, task.name.split("::"))):
-        text = f"a task cannot be called {task.name!r}"
-        fix = "give it a name without '::', '[', ']' and control characters"
-        raise TaskFileError([Problem(text, task.source, fix)])
-    if (bad := unfit_id(ids)) is not None:
-        text = f"{task.name}: a document cannot have the id {bad!r}"
-        fix = f"call it {document_id(bad) or '0'!r}"
-        raise TaskFileError([Problem(text, task.source, fix)])
-
-
-def _twice(one: Task | Group, other: TaskRun | GroupRun) -> Problem:
-    nouns = {True: "group", False: "task"}
-    there, here = isinstance(other, GroupRun), isinstance(one, Group)
-    also = "" if there == here else f", which is now the name of a {nouns[here]}"
-    return Problem(
-        f"there is already a {nouns[there]} called {one.name!r}, at {other.place}"
-        f"{also}",
-        one.source,
-        "give one of them another name, or run one file",
-    )

@@ -57,7 +57,7 @@ def read_suite(
     library = options.library
     if not isinstance(library, TaskLookup):
         library = TaskLookup(here, scanner=Scanner(skips=is_skipped))
-    task_options = replace(options, takes=selection.takes)
+    task_options = replace(options, takes=selection.may_take)
     loaded = [one for source in sources for one in _loaded(source, task_options, load)]
     for one in with_choices(loaded, task_options):
         _add(suite, one, here)
@@ -114,7 +114,8 @@ def _folder(source: Source) -> Path | None:
 def _add(suite: Suite, one: Task | Group, here: Path) -> None:
     existing = suite.tasks.get(one.name)
     if isinstance(one, Task) and existing is not None and existing.task is not one:
-        if existing.task.config == one.config:
+        is_near = existing.path.parent == one.source.path.parent
+        if existing.task.config == one.config and is_near:
             return
         if existing.place == one.source:
             text = f"there is another task called {one.name!r}, at {existing.place}"

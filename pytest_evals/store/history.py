@@ -4,12 +4,13 @@ full disk, is a missing document."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.node_names import names_by_folder
 from pytest_evals.errors import StoreError
 from pytest_evals.store.schema import schema_fault
 
@@ -115,6 +116,68 @@ def load_run(path: Path) -> EarlierRun:
     if not isinstance(found, dict):
         raise StoreError(f"{str(place)!r} is not a results file")
     return EarlierRun(path=path, results=found)
+
+
+_BY_TASK = (
+    "results",
+    "groups",
+    "group_subtasks",
+    "configs",
+    "versions",
+    "n-shot",
+    "higher_is_better",
+    "n-samples",
+    "task_hashes",
+    "judged",
+    "judge_errors",
+    "counts",
+    "sample_files",
+    "node_ids",
+)
+"""Sections of ``results.json`` with an entry for each task or group."""
+
+
+def with_names_of(
+    run: EarlierRun,
+    node_ids: Mapping[str, str],
+    is_other: Callable[[str], bool] = lambda nodeid: False,
+) -> EarlierRun:
+    """Return a run whose tasks have the names that another run gives to the same node
+    ids. Tasks with the same name in several folders are named by folder only in runs
+    that contain several of them.
+
+    Args:
+        node_ids: Node ids in the other run, by name.
+        is_other: Whether a node id is that of another task, and not of one whose file
+            was moved: then a task of the same name is not the same one.
+    """
+    known = run.results.get("node_ids")
+    stored = known if isinstance(known, dict) else {}
+    names = {nodeid: name for name, nodeid in node_ids.items()}
+    new = {
+        old: names.get(nodeid) or (_by_folder(nodeid) if is_other(nodeid) else old)
+        for old, nodeid in stored.items()
+        if isinstance(nodeid, str) and node_ids.get(old) != nodeid
+    }
+    if all(old == name for old, name in new.items()):
+        return run
+
+    def renamed(section: Any) -> Any:
+        if not isinstance(section, dict):
+            return section
+        return {new.get(key, key): value for key, value in section.items()}
+
+    results = {k: renamed(v) if k in _BY_TASK else v for k, v in run.results.items()}
+    if isinstance(gates := run.results.get("gates"), list):
+        results["gates"] = [
+            {**gate, "task": new.get(gate.get("task"), gate.get("task"))}
+            for gate in gates
+        ]
+    return replace(run, results=results)
+
+
+def _by_folder(nodeid: str) -> str:
+    return names_by_folder(nodeid.rpartition("::")[2], nodeid)[-1]
 
 
 def last_run(base: Path, model: str) -> EarlierRun | None:

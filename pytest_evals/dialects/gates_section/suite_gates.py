@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,15 @@ class SuiteGates:
         self._root, self._measured = root, measured
         self._given = given
         self._files: dict[Path, tuple[Gate, ...]] = {}
-        self._used: set[int] = set()
+        self._owners: dict[int, dict[Place, str]] = {}
+        """Id of a gate → places of the tasks and groups that it applies to."""
 
     def of(
         self,
         owner: Task | Group,
         own: Iterable[Gate],
         folder: Path,
+        by_folder: Sequence[str] = (),
         metrics: Iterable[Metric] = (),
     ) -> tuple[Gate, ...]:
         """Return all gates of a task or group, with unique ids.
@@ -63,23 +66,26 @@ class SuiteGates:
         Args:
             folder: Folder whose gates files are read, with those of all folders above
                 it.
+            by_folder: Its name with folders in front, which gates may use.
             metrics: Metrics to which a gate without a task can apply.
 
         Raises:
             TaskFileError: A gates.yaml is invalid.
         """
         file = folder / owner.source.path.name
-        from_files = [g for g in self._from_files(file) if g.task == owner.name]
+        known = {owner.name, *by_folder}
         names = {metric.name for metric in metrics}
         names.update(run_metrics_of(owner) if isinstance(owner, Task) else ())
-        given = [
+        others = [g for g in self._from_files(file) if g.task in known]
+        others += [
             gate
             for gate in self._given
-            if gate.task == owner.name or (not gate.task and gate.metric in names)
+            if gate.task in known or (not gate.task and gate.metric in names)
         ]
-        self._used.update(id(gate) for gate in (*from_files, *given))
-        mine = (replace(gate, task=owner.name) for gate in given)
-        gates = with_unique_ids([*own, *from_files, *mine])
+        for gate in others:
+            self._owners.setdefault(id(gate), {})[owner.source] = owner.name
+        mine = (replace(gate, task=owner.name) for gate in others)
+        gates = with_unique_ids([*own, *mine])
         return tuple(map(self.with_session_settings, gates))
 
     def with_session_settings(self, gate: Gate) -> Gate:
@@ -160,22 +166,39 @@ class SuiteGates:
             left_out: Names in the files of these tasks that were not selected.
         """
         known = list(tasks)
-        sources = {task.name: Place(task.source.path) for task in known}
-        sources |= {group.name: Place(group.source.path) for group in groups}
+        owners: list[Task | Group] = [*known, *groups]
+        sources = {one.name: Place(one.source.path) for one in owners}
+        names_now = {one.source: one.name for one in owners}
         read = {task.source.path.absolute() for task in known}
         faults = GateFaults([], [])
+        for gate in (*self._given, *chain.from_iterable(self._files.values())):
+            faults.problems.extend(self._ambiguous(gate, names_now))
         for gate in self._given:
-            if id(gate) not in self._used:
+            if id(gate) not in self._owners:
                 what = _no_match(gate, known, [*sources])
                 faults.problems.append(Problem(what, gate.source))
         for path, gates in self._files.items():
             for gate in gates:
-                if id(gate) in self._used:
+                if id(gate) in self._owners:
                     continue
                 if gate.task in sources or gate.task not in left_out:
                     place = names.look_up(gate.task, path, read)
                     _add(gate, sources, place, faults)
         return faults
+
+    def _ambiguous(self, gate: Gate, names: Mapping[Place, str]) -> Iterator[Problem]:
+        """Yield the error of a gate that names tasks of several folders.
+
+        Args:
+            names: Place of each task and group → its name in this session.
+        """
+        owners = self._owners.get(id(gate), {})
+        found = [
+            names[at] for at, name in owners.items() if names.get(at, name) != name
+        ]
+        if gate.task and len(found) > 1:
+            what = f"{len(found)} tasks are called {gate.task!r}: {', '.join(found)}"
+            yield Problem(what, gate.source, f"name one of them: {found[0]}")
 
 
 def _add(

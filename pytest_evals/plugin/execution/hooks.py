@@ -75,6 +75,7 @@ class SessionHooks:
     ) -> Generator[None, None, None]:
         """Sort items: documents, gates, then tests of the results. Add the documents of
         selected gates."""
+        rename(items, self._session.suite)
         deduplicate(items, self._session.suite)
         waits = has_pending(items) and not is_observed(config, self)
         if not waits:
@@ -303,6 +304,19 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
         run.writer.copy(evals.options.json)
     if run.writer.error:
         evals.outcome.fail(session, run.writer.error)
+
+
+def rename(items: Iterable[pytest.Item], known: Suite) -> None:
+    """Give documents and gates the names of their tasks, which files that were
+    collected later may have changed."""
+    if not known.ambiguous:
+        return
+    for item in items:
+        if isinstance(item, DocItem):
+            item.job.task = known.current(item.job.task)
+        elif isinstance(item, GateItem):
+            gates = (one for one in item.run.gates if one.id == item.gate.id)
+            item.gate = next(gates, item.gate)
 
 
 def deduplicate(items: list[pytest.Item], known: Suite) -> None:

@@ -110,7 +110,8 @@ class CacheInfoMode:
 
     def _prompts(self, item: DocItem) -> Iterator[Prompt]:
         """Return the document's prompts in earlier runs, the latest first."""
-        for run in earlier_runs(self._session.options.dir):
+        for stored in earlier_runs(self._session.options.dir):
+            run = self._session.suite.named(stored)
             for row in run.rows(item.job.task.name):
                 if row["doc_id"] == item.job.index:
                     for one in row.get("arguments", {}).values():

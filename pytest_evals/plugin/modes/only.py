@@ -49,6 +49,7 @@ class OnlyMode:
         else:
             run = read_run(Path(assignment.selects)) if assignment.selects else None
         documents = [item for item in items if isinstance(item, DocItem)]
+        run = self._session.suite.named(run) if run else None
         kept = self._chosen(documents, run)
         dropped = [
             item

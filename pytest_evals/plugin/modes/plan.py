@@ -262,7 +262,8 @@ class PlanMode:
         session = self._session
         here = session.config.invocation_params.dir
         try:
-            return find_run(session.options.dir, gate.baseline, here)
+            run = find_run(session.options.dir, gate.baseline, here)
+            return session.suite.named(run)
         except StoreError:
             return None
 
@@ -287,7 +288,8 @@ class PlanMode:
         if self._session.run.compared is not None:
             return self._session.run.compared.run
         whole = (run for run in self._earlier() if not run.results.get("partial"))
-        return next(whole, None)
+        last = next(whole, None)
+        return self._session.suite.named(last) if last else None
 
     def _earlier(self) -> Iterator[EarlierRun]:
         """Return the runs of this model, the latest first."""

@@ -130,7 +130,7 @@ def task_options(
     with usage_errors():
         metrics = registered_metrics(config.hook, config)
     return TaskOptions(
-        takes=selection.takes,
+        takes=selection.may_take,
         variants=selection.variants,
         library=library,
         typed_seed=options.order_seed,

@@ -36,14 +36,16 @@ class GateMark(NamedTuple):
 
 class CollectionReport(NamedTuple):
     """Ids of files with groups, names of tasks in the order of results, and the fields
-    of the marks of gates by node id; the node ids of all gates; and the model and
-    machine that conditions of gates are compared with."""
+    of the marks of gates by node id; the node ids of all gates; the model and machine
+    that conditions of gates are compared with; and the names that several folders
+    define, not all of which the controller may have read."""
 
     files: list[str]
     tasks: list[str]
     gate_marks: dict[str, tuple[Any, ...]]
     gates: list[str]
     machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
+    ambiguous: list[str] = []  # noqa: RUF012 - never changed
 
 
 def report_collection(
@@ -53,4 +55,10 @@ def report_collection(
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
     marks = {nodeid: tuple(mark) for nodeid, mark in gate_marks.items()}
-    return CollectionReport(list(files), list(known.tasks), marks, sorted(gates))
+    return CollectionReport(
+        list(files),
+        list(known.tasks),
+        marks,
+        sorted(gates),
+        ambiguous=sorted(known.ambiguous),
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.reports.html.sections import is_number, mapping, section
-from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.history import EarlierRun, with_names_of
 
 _MOST = 4
 """Number of stored runs that are shown without being named."""
@@ -24,6 +24,12 @@ class OtherRuns(NamedTuple):
     run's folder."""
     runs: Sequence[EarlierRun] | None = None
     """Further runs; ``None`` for the newest ones with the same requests."""
+
+    def with_names_of(self, ids: Mapping[str, str]) -> OtherRuns:
+        """Return the runs with the names of tasks that have these node ids."""
+        before = self.baseline and with_names_of(self.baseline, ids)
+        runs = self.runs and [with_names_of(one, ids) for one in self.runs]
+        return self._replace(baseline=before, runs=runs)
 
 
 NO_OTHERS = OtherRuns()

@@ -27,8 +27,9 @@ from pytest_evals.reports.html.other_runs import (
 from pytest_evals.reports.html.page import page_html
 from pytest_evals.reports.html.prompt import fewshot_examples
 from pytest_evals.reports.html.run_data import run_data
+from pytest_evals.reports.html.sections import section
 from pytest_evals.store.files import make_folder, read_json, replace_text
-from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.history import EarlierRun, with_names_of
 
 
 def write_html(
@@ -45,8 +46,9 @@ def write_html(
         StoreError: The run cannot be read or the report cannot be written; an existing
             report is left unchanged.
     """
-    earlier = runs_before(run)
-    others = _complete(run, earlier, others)
+    ids = section(run.results, "node_ids")
+    earlier = [with_names_of(one, ids) for one in runs_before(run)]
+    others = _complete(run, earlier, others.with_names_of(ids))
     index, chunks = _read(run, others)
     facts = run_data(run.results) | others_data(others)
     facts["history"] = history_of(run, earlier)
