@@ -136,7 +136,7 @@ def test_options_select_names_with_and_without_folders(services):
 def test_tests_of_results_name_the_folder(services, place):
     Path("orders/test_results.py").write_text(
         "def test_exact(eval_results):\n"
-        "    assert eval_results('orders/support')['exact'] == 0.5\n"
+        "    assert eval_results('orders/support')['exact'].value == 0.5\n"
     )
     run(services, place).assert_outcomes(passed=4 if place == "." else 2)
 
