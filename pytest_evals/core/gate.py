@@ -228,12 +228,15 @@ class Outcome(StrEnum):
     is absent."""
     SKIPPED = "skipped"
     """Documents were deselected or not reached; the gate neither passes nor fails."""
+    PENDING = "pending"
+    """This is a part of a run; the gate is judged when its parts are merged."""
 
 
 WORST_FIRST = (
     Outcome.FAILED,
     Outcome.INVALID,
     Outcome.INCONCLUSIVE,
+    Outcome.PENDING,
     Outcome.SKIPPED,
     Outcome.PASSED,
 )

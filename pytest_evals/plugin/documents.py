@@ -42,6 +42,7 @@ _STATUSES: dict[str, Status] = {
     "unsent": ("not scored", "", ("NOT SCORED", {"yellow": True})),
     "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
+    "pending": ("pending", "", ("PENDING", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),
     "advisory": ("advisory", "a", ("ADVISORY", {"yellow": True})),
     "inconclusive": ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),

@@ -188,7 +188,7 @@ class GateItem(EvalItem):
         """
         verdict, result = session_of(self.config).run.judge(self.gate)
         self.word = gate_word(verdict)
-        if verdict.outcome is Outcome.SKIPPED:
+        if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
             pytest.skip(verdict.reason)
         self.user_properties += gate_properties(verdict)
         if verdict.is_red:

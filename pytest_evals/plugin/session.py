@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from pytest_evals.core.record import Record, Status
 from pytest_evals.core.task import SuiteFiles
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
-from pytest_evals.errors import SpendCapError
+from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.masking.registry import learn_secret, learned
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
@@ -27,6 +29,7 @@ from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models
 from pytest_evals.plugin.outcome import SessionOutcome
 from pytest_evals.plugin.rerun_scores import RerunScores
+from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
     ALONE,
@@ -46,6 +49,7 @@ from pytest_evals.plugin.suite.task_index import skips_of, task_index_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
+from pytest_evals.plugin.workers.sharding import Costs
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.inference import Inference
@@ -53,6 +57,8 @@ from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
+from pytest_evals.store.history import EarlierRun, last_run, read_run
+from pytest_evals.store.recorded_costs import recorded_costs
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """Where the state is kept on ``config.stash``."""
@@ -74,6 +80,9 @@ class EvalSession:
     """Secrets that the controller knows from this worker."""
     collected_gates: frozenset[str] = frozenset()
     """Node ids of gates, before any deselection; empty if unknown."""
+
+    cut = ""
+    """A hash of the parts into which the suite is cut."""
 
     def __init__(
         self,
@@ -156,7 +165,22 @@ class EvalSession:
     def creates_own_documents(self) -> bool:
         """Whether this is a worker that may create only the documents of its shard."""
         is_worker = self.assignment is not None
-        return is_worker and self.stoppable is None and not selects_items(self.config)
+        is_chosen = selects_items(self.config) or bool(self.options.shard)
+        return is_worker and self.stoppable is None and not is_chosen
+
+    @cached_property
+    def costs_run(self) -> EarlierRun | None:
+        """The earlier run whose costs cut the shards, if there is one."""
+        if self.assignment is None:
+            return costs_run(self.options)
+        costs = self.assignment.costs
+        return read_run(Path(costs)) if costs else None
+
+    @cached_property
+    def recorded_costs(self) -> Costs:
+        """Costs of documents in an earlier run of this model."""
+        run = self.costs_run
+        return recorded_costs(run, self.suite.tasks) if run is not None else {}
 
     def _task_decided(self, name: str) -> None:
         if self.stoppable is not None:
@@ -249,6 +273,14 @@ class EvalSession:
         for name in report.ambiguous:
             self.suite.qualify(name)
         self.suite.order(report.tasks)
+
+
+def costs_run(options: Options) -> EarlierRun | None:
+    """The newest run of this session's model, if there is one."""
+    model = masked_text(options.model) if options.model else ""
+    with suppress(StoreError):
+        return last_run(options.dir, model)
+    return None
 
 
 def _begin_ledger(config: pytest.Config, assignment: WorkerAssignment | None) -> None:

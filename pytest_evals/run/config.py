@@ -49,6 +49,8 @@ class RunConfig:
     keeps_records: bool = False
     """Whether results contain complete records, with prompts and rows."""
     writes: bool = True
-    writes_to: Path | None = None  # folder of the run, if not in dir
+    writes_to: Path | None = None  # results folder of the run's files, if not dir
+    run_dir: Path | None = None  # folder of the run's files, if not in dir/runs
+    shard: str = ""  # which part of the suite this run is, as K/N
     judges: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)

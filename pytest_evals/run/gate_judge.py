@@ -22,6 +22,9 @@ from pytest_evals.run.suite import Suite
 if TYPE_CHECKING:
     from pytest_evals.gates.plan import Known
 
+PENDING = "judged over all documents by the command merge"
+"""The reason of a gate that a part of a run does not judge."""
+
 
 class GateJudge:
     """Judges all gates when the first verdict is needed."""
@@ -68,6 +71,12 @@ class GateJudge:
             self._verdicts[gate.task, gate.id] = verdict
         self.reported[gate.task, gate.id] = verdict
         return verdict, result
+
+    def pending(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+        """Return that a gate of a part of a run is judged later, and the result."""
+        verdict = Verdict(gate=gate, outcome=Outcome.PENDING, reason=PENDING)
+        self.reported[gate.task, gate.id] = verdict
+        return verdict, self.result_of(gate)
 
     def _with_control(self, gate: Gate) -> Gate:
         """Return the gate; in a sampled run that is compared with a complete one, with

@@ -80,6 +80,7 @@ class Run:
             config.name,
             config.started.date,
             writes=config.writes,
+            place=config.run_dir,
         )
         self.compared: EarlierOutcomes | None = None
         """The run that this one is compared with."""
@@ -174,7 +175,10 @@ class Run:
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """Return a gate's verdict, and the result that it judges, over all documents
-        that were run or can be filled from the cache."""
+        that were run or can be filled from the cache. In a part of a run, gates are
+        pending."""
+        if self.config.shard:
+            return self.gate_judge.pending(gate)
         if self.config.fills and not self._is_filled:
             self._is_filled = True
             self.filled = fill_from_cache(

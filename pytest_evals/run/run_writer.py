@@ -37,15 +37,22 @@ class RunWriter:
     """Writes the files of a run, batch by batch."""
 
     def __init__(
-        self, folder: Path, model: str, started: float, *, writes: bool = True
+        self,
+        folder: Path,
+        model: str,
+        started: float,
+        *,
+        writes: bool = True,
+        place: Path | None = None,
     ) -> None:
         """Create a writer, which creates no file until there is data.
 
         Args:
             started: Unix time at which the run started.
             writes: Whether documents are written; otherwise only their hashes are kept.
+            place: The folder of the files, instead of a new one in ``folder``.
         """
-        self._folder = RunFolder(folder, model, started)
+        self._folder = RunFolder(folder, model, started, place)
         self._writes = writes
         self._pending: dict[str, list[str]] = {}
         self._n = 0

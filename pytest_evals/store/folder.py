@@ -42,15 +42,18 @@ _MOST_AT_ONCE = 1000
 class RunFolder:
     """The folder of one session."""
 
-    def __init__(self, base: Path, model: str, started: float) -> None:
+    def __init__(
+        self, base: Path, model: str, started: float, place: Path | None = None
+    ) -> None:
         """Choose the folder; it is created with the first file.
 
         Args:
             model: The model's spec; the folder is named after the last part of its
                 path, without arguments.
             started: Unix time; the folder's name has it in UTC.
+            place: This folder instead.
         """
-        self._base = base
+        self._base, self._place = base, place
         when = datetime.fromtimestamp(started, UTC)
         self._name = f"{when:%Y%m%d-%H%M%S}-{_model_name(model)}"
         self._path: Path | None = None
@@ -117,9 +120,13 @@ class RunFolder:
 
     def _made(self) -> Path:
         if self._path is None:
-            make_base(self._base)
-            make_folder(self._base / "runs", _OPTION)
-            self._path = self._make_unique(self._base / "runs")
+            if self._place is not None:
+                make_folder(self._place, "--evals-run-dir")
+                self._path = self._place
+            else:
+                make_base(self._base)
+                make_folder(self._base / "runs", _OPTION)
+                self._path = self._make_unique(self._base / "runs")
         return self._path
 
     def _make_unique(self, parent: Path) -> Path:

@@ -54,10 +54,9 @@ class EarlierRun:
         Raises:
             StoreError: The file cannot be read.
         """
-        name = self._files().get(task)
-        if not isinstance(name, str):
+        path = self.samples_file(task)
+        if path is None:
             return
-        path = self.path / Path(name).name
         try:
             with path.open("rb") as lines:
                 yield from filter(None, map(_row, lines))
@@ -65,6 +64,18 @@ class EarlierRun:
             return
         except OSError as error:
             raise StoreError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+    def samples_file(self, task: str) -> Path | None:
+        """Return the file of a task's documents; ``None`` without one."""
+        name = self._files().get(task)
+        return self.path / Path(name).name if isinstance(name, str) else None
+
+    @property
+    def shard(self) -> str:
+        """Return which part of a run this is, as ``K/N``; empty for a whole run."""
+        options = self.results.get("options")
+        found = options.get("shard") if isinstance(options, dict) else None
+        return found if isinstance(found, str) else ""
 
     def _files(self) -> Mapping[str, Any]:
         found = self.results.get("sample_files")
@@ -181,7 +192,8 @@ def _by_folder(nodeid: str) -> str:
 
 
 def last_run(base: Path, model: str) -> EarlierRun | None:
-    """Return the newest readable run of a model, ``None`` if missing.
+    """Return the newest readable run of a model that is not a part; ``None`` if
+    missing.
 
     Args:
         model: The ``--model`` option, as stored in results files.
@@ -197,8 +209,12 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
 
 
 def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
-    """Yield all readable runs of this schema version, the newest first. ``most``:
-    maximum number of folders, the newest by name; ``None`` for all."""
+    """Yield all readable runs of this schema version, the newest first, without parts
+    of runs.
+
+    Args:
+        most: Maximum number of folders, the newest by name; ``None`` for all.
+    """
     return [run for run in _stored(base, most) if not run.schema_fault]
 
 
@@ -214,7 +230,7 @@ def _stored(base: Path, most: int | None = None) -> list[EarlierRun]:
         with suppress(StoreError):
             run = load_run(folder)
             date = run.results.get("date")
-            if isinstance(date, int | float) and run.tasks:
+            if isinstance(date, int | float) and run.tasks and not run.shard:
                 found.append((date, folder.name, run))
     return [run for *_, run in sorted(found, key=lambda one: one[:2], reverse=True)]
 

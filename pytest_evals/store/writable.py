@@ -55,6 +55,20 @@ def check_base(
     return missing
 
 
+def check_empty(folder: Path, option: str) -> None:
+    """Check that a folder for new files is empty or missing, and can be written.
+
+    Raises:
+        StoreError: It contains files, or cannot be written.
+    """
+    if folder.is_dir() and any(folder.iterdir()):
+        raise StoreError(
+            f"cannot write to {str(folder)!r}: it contains files\n"
+            f"  fix: remove them, or name another folder with {option}"
+        )
+    _check_folder(folder, option)
+
+
 def remove_made(folders: Iterable[Path]) -> None:
     """Remove folders created for a run that wrote nothing; keep those that contain more
     than the ``.gitignore`` of a results folder."""

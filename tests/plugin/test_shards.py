@@ -40,7 +40,7 @@ def runs_of(tasks, gates=()):
     for name, sizes in tasks.items():
         rows = SizedRows(sizes)
         runs[name] = TaskRun(
-            SimpleNamespace(rows=rows),
+            SimpleNamespace(rows=rows, name=name),
             Path("a.yaml"),
             f"a.yaml::{name}",
             False,
@@ -107,3 +107,27 @@ def test_gates_are_in_no_shard():
     known = runs_of({"a": [1, 2, 3]}, [gate])
     ids = [*ids_of(known), "a.yaml::a::acc"]
     assert shard_items(ids, known, 2).gates == [3]
+
+
+def test_documents_of_one_cluster_are_in_one_shard():
+    """Clusters alternate."""
+    gate = Gate(
+        task="a",
+        text="acc > 0",
+        metric="acc",
+        id="acc",
+        source=Place(Path("a.yaml")),
+        cluster="page",
+    )
+    known = runs_of({"a": [10] * 9}, [gate])
+    pages = ["x", "y", "z", "x", "y", "z", "x", "u", ""]
+    known.tasks["a"].task.ask = lambda index: SimpleNamespace(
+        doc=SimpleNamespace(row={"page": pages[index]}, specific=None)
+    )
+    known.required = lambda name: SimpleNamespace(fields={"page"})
+    shards = shard_items(ids_of(known), known, 3).shards
+    assert sorted(i for shard in shards for i in shard) == [*range(9)]
+    where = {i: n for n, shard in enumerate(shards) for i in shard}
+    for page in "xyz":
+        assert len({where[i] for i, one in enumerate(pages) if one == page}) == 1
+    assert all(shards)

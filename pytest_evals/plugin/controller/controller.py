@@ -23,7 +23,7 @@ from pytest_evals.plugin.execution.fast_path.report_batches import CompactReport
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED
 from pytest_evals.plugin.execution.model_readiness import REFUSED
 from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
-from pytest_evals.plugin.session import SESSION
+from pytest_evals.plugin.session import SESSION, costs_run
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices
 
@@ -95,6 +95,7 @@ class Controller:
             "todo": scheduler.left_of(slot) if scheduler else None,
             "window": scheduler.window_of(slot) if scheduler else None,
             "selects": self._selects,
+            "costs": self._costs,
         }
 
     @cached_property
@@ -107,6 +108,12 @@ class Controller:
         from pytest_evals.plugin.modes.only import run_to_select_from
 
         run = run_to_select_from(options)
+        return str(run.path) if run else ""
+
+    @cached_property
+    def _costs(self) -> str:
+        """The run whose costs cut the shards, the same for all workers."""
+        run = costs_run(self._config.stash[OPTIONS])
         return str(run.path) if run else ""
 
     @pytest.hookimpl(tryfirst=True)
@@ -127,6 +134,7 @@ class Controller:
             session.run.inference.add_worker(report["models"])
             session.warnings.of_workers[slot or 0] = report["warnings"]
             session.repeats.add(report["repeats"])
+            session.cut = report["cut"]
 
     def _refuse(self, why: str) -> None:
         """End the session, since a worker cannot open a model. Records of other workers
@@ -153,7 +161,8 @@ class Controller:
         default = yield
         from pytest_evals.plugin.controller.scheduler import EvalScheduling
 
-        self._scheduler = EvalScheduling(config, default, self._stop.parent)
+        folder = self._stop.parent
+        self._scheduler = EvalScheduling(config, default, folder, self._costs)
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True)

@@ -58,7 +58,7 @@ def _judged(
 ) -> dict[str, Any]:
     """Return the fields of the call report for a verdict."""
     fields: dict[str, Any] = {"evals_word": gate_word(verdict)}
-    if verdict.outcome is Outcome.SKIPPED:
+    if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
         fields |= {
             "outcome": "skipped",
             "longrepr": _skipped(verdict.gate, verdict.reason),

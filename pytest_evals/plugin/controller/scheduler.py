@@ -34,6 +34,7 @@ from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.task_index import names_of
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.run.batches import looked
+from pytest_evals.store.history import read_run
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
 class EvalScheduling:
     """Assigns shards if there are eval documents; otherwise uses xdist's scheduler."""
 
-    def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
-        """Wrap a scheduler."""
+    def __init__(
+        self, config: pytest.Config, default: Any, folder: Path, costs: str
+    ) -> None:
+        """Wrap a scheduler. ``costs``: the run whose costs cut the shards, if any."""
+        self._costs = costs
         self.config = config
         self._folder = folder
         self._default = default
@@ -156,7 +160,11 @@ class EvalScheduling:
         if stopping is not None:
             stopping.start(self._ids, self._folder)
         waves = stopping.waves() if stopping is not None else {}
-        shards = shard_items(self._ids, session.suite, len(nodes), waves)
+        if self._costs:
+            session.costs_run = read_run(Path(self._costs))
+        shards = shard_items(
+            self._ids, session.suite, len(nodes), waves, session.recorded_costs
+        )
         self._gates, self._late = shards.gates, shards.late
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(shards.shards)

@@ -103,7 +103,8 @@ class SessionHooks:
             make_lazy(items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
-        is_worker = self._session.assignment is not None
+        session = self._session
+        is_worker = session.assignment is not None or bool(session.options.shard)
         # Documents have a fixed rank: there are many.
         items.sort(
             key=lambda item: (
@@ -129,7 +130,13 @@ class SessionHooks:
             if positions is None:
                 ids = [item.nodeid for item in items]
                 waves = stopping.waves() if stopping is not None else {}
-                shards = shard_items(ids, self._session.suite, assignment.n, waves)
+                shards = shard_items(
+                    ids,
+                    self._session.suite,
+                    assignment.n,
+                    waves,
+                    self._session.recorded_costs,
+                )
                 positions = shards.shards[assignment.slot]
             items = create_own(items, positions)
         documents = [item for item in items if isinstance(item, DocItem)]
@@ -281,12 +288,17 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
             "models": run.inference.worker_report(),
             "warnings": evals.warnings.new(),
             "repeats": evals.repeats.as_json(),
+            "cut": evals.cut,
         }
         # The controller does not know secrets that only a worker has seen.
         evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail
     run.partial = run.partial or run.spend_cap or str(stopped or "")
+    if evals.options.shard:
+        run.partial = run.partial or "part {} of {}".format(
+            *evals.options.shard.split("/")
+        )
     if run.spend_cap:
         evals.outcome.fail(session, run.spend_cap)
     coverage.mark_verdicts()

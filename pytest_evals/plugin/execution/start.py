@@ -16,6 +16,7 @@ from pytest_evals.plugin.gate_documents import LastFailed
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.only import OnlyMode
+from pytest_evals.plugin.modes.shard import ShardMode
 from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.exports import Exports
@@ -97,5 +98,7 @@ def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) ->
         plugins.register(RepeatabilityMode(session), "evals-repeatability")
     if options.cache_info:
         plugins.register(CacheInfoMode(session), "evals-cache-info")
+    if options.shard:
+        plugins.register(ShardMode(session), "evals-shard")
     if options.only:
         plugins.register(OnlyMode(session), "evals-only")

@@ -38,12 +38,14 @@ class ComparisonMode:
 
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Compare, then save; if one of them is not possible, the session fails."""
+        """Compare, then save; if one of them is not possible, the session fails. A part
+        of a run is neither compared nor saved."""
         run, options = self._session.run, self._session.options
         if run.result is None or self._session.assignment is not None:
             return
         try:
-            if not run.writer.error:  # the summary shows it
+            # The summary shows errors of the disk.
+            if not run.writer.error and not options.shard:
                 run.compare()
                 if options.save_baseline:
                     self._save()

@@ -17,17 +17,26 @@ from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.run.profile import PROFILES, RELEASE, conflict, policy_of
 
-_PATHS = ("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown")
+_PATHS = (
+    *("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown"),
+    "run-dir",
+)
 """Options with paths, which are bytes: any of them is valid."""
 
 _NO_RUN = "contradict each other: no run is saved"
 
+_WHOLE = {
+    "only": "both choose documents",
+    "repeatability": "contradict each other: repeatability is measured on whole runs",
+}
+"""Options of whole runs, and why a part cannot have them."""
 _TOGETHER = (
     (("limit", "sample"), "both choose documents"),
     (
         ("validate", "plan", "cache-info", "repeatability"),
         "are different kinds of runs",
     ),
+    *(((one, "shard"), why) for one, why in _WHOLE.items()),
     (("validate", "save-baseline"), _NO_RUN),
     (("plan", "save-baseline"), _NO_RUN),
     (("cache-info", "save-baseline"), _NO_RUN),
@@ -67,6 +76,11 @@ def check_together(raw: Mapping[str, Any]) -> None:
         raise pytest.UsageError(
             "--evals-cache=only and --evals-repeatability contradict each other: "
             "repeated runs need the model; give one"
+        )
+    if raw["stop"] != "off" and raw["shard"]:
+        raise pytest.UsageError(
+            f"--evals-stop={raw['stop']} and --evals-shard contradict each other: "
+            "gates are judged over all parts; give --evals-stop=off"
         )
     if raw["save-failed"] and not raw["save-baseline"]:
         raise pytest.UsageError(

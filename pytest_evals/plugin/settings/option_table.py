@@ -20,6 +20,7 @@ from pytest_evals.plugin.settings.values import (
     one_of,
     percent,
     seconds,
+    shard,
     share,
     statuses,
     tag_pairs,
@@ -130,6 +131,14 @@ class Options:
         "Run only a random sample of N documents, or of P percent, of each task.",
         read=share,
         empty=None,
+    )
+    shard: str = option(
+        "selection",
+        "K/N",
+        "Run only part K of N of the suite, without judging gates; the command merge "
+        "judges them over all parts.",
+        read=shard,
+        ini=False,
     )
     num_fewshot: int | None = option(
         "prompts",
@@ -273,6 +282,13 @@ class Options:
         ini=False,
     )
     html: Path | None = option("reports", "PATH", "Write an HTML report to this file.")
+    run_dir: Path | None = option(
+        "store",
+        "DIR",
+        "Write the run to this folder, which must be new or empty, instead of one in "
+        "the results folder.",
+        ini=False,
+    )
     export: str = option(
         "reports",
         "FORM",

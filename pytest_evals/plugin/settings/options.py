@@ -64,6 +64,7 @@ def _read(config: pytest.Config) -> Options:
             "compare": _baseline(raw["compare"], folder, base),
             "json": base / raw["json"] if raw["json"] else None,
             "html": _file(config, raw, "html"),
+            "run_dir": base / raw["run-dir"] if raw["run-dir"] else None,
             "markdown": _file(config, raw, "markdown"),
             "gates": tuple(map(_gate, raw["gate"])),
             "order_seed": _typed_seed(config, values["seed"]),

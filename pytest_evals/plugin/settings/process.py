@@ -27,6 +27,7 @@ class WorkerAssignment(NamedTuple):
         todo: Positions of the remaining items, for a replacement of a crashed worker.
         window: Documents to plan together, if not the usual number.
         selects: Folder of the run that ``--evals-only`` selects from, or empty.
+        costs: Folder of the run whose costs cut the shards, or empty.
     """
 
     slot: int
@@ -35,6 +36,7 @@ class WorkerAssignment(NamedTuple):
     todo: list[int] | None
     window: int | None
     selects: str = ""
+    costs: str = ""
 
 
 def is_distributed(config: pytest.Config) -> bool:

@@ -22,7 +22,7 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
-from pytest_evals.store.writable import check_base, check_file
+from pytest_evals.store.writable import check_base, check_empty, check_file
 
 
 def answers_of(config: pytest.Config) -> CachedModels:
@@ -63,6 +63,8 @@ def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
             path = getattr(options, name)
             if path is not None:
                 check_file(path, f"--evals-{name}")
+        if options.run_dir is not None:
+            check_empty(options.run_dir, "--evals-run-dir")
         return check_base(
             options.dir,
             "--evals-dir",

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+MOST_SHARDS = 10_000
+"""Maximum number of parts of a suite; more are probably a mistake."""
 
 
 def at_least(least: int, expected: str) -> Callable[[str], int]:
@@ -47,6 +49,18 @@ def seconds(text: str) -> float:
     if not 0 <= number < math.inf:
         raise ValueError(expected)
     return number
+
+
+def shard(text: str) -> str:
+    """A part of a suite and their number, as ``K/N``."""
+    part, slash, n = (one.strip() for one in text.partition("/"))
+    if not (slash and part.isascii() and part.isdigit() and n.isascii()):
+        raise ValueError("expected a part and their number, such as 3/8")
+    if not n.isdigit() or not 1 <= int(part) <= int(n) <= MOST_SHARDS:
+        raise ValueError(
+            f"expected a part from 1 to N and N up to {MOST_SHARDS:,}, such as 3/8"
+        )
+    return f"{int(part)}/{int(n)}"
 
 
 def share(text: str) -> float:

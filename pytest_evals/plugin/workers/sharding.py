@@ -1,19 +1,23 @@
-"""Sharding under pytest-xdist: a rule that every process computes alike from the ids of
-the collected items and the rows of their tasks.
+"""Sharding over the workers of pytest-xdist and over jobs (``--evals-shard``): a rule
+that every process computes alike from the ids of the collected items and the rows of
+their tasks.
 
 Each task is cut into one contiguous block a worker, so that documents which share shots
 and passages stay together, and a worker can plan its own batches as soon as it has
-collected. Blocks are cut by what documents cost, not by their number: a worker that got
-all the long ones would let the others wait.
+collected. Documents of one cluster of a gate are never separated. Blocks are cut by
+what documents cost, not by their number: a worker that got all the long ones would let
+the others wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_evals.core.task import SizedRows
+from pytest_evals.errors import DocumentError
+from pytest_evals.gates.documents import labels_in
 from pytest_evals.run.suite import Suite, TaskRun
 
 FIXED = 200
@@ -32,8 +36,18 @@ class Shards(NamedTuple):
     n_documents: int
 
 
+Costs = Mapping[str, Mapping[str, int]]
+"""Name of a task → the cost of each of its documents in an earlier run, by id."""
+Group = list[list[int]]
+"""Positions of documents that are cut into contiguous blocks, by cluster."""
+
+
 def shard_items(
-    ids: Sequence[str], known: Suite, n: int, waves: Mapping[str, int] | None = None
+    ids: Sequence[str],
+    known: Suite,
+    n: int,
+    waves: Mapping[str, int] | None = None,
+    recorded: Costs | None = None,
 ) -> Shards:
     """Assign all items to ``n`` workers.
 
@@ -43,11 +57,13 @@ def shard_items(
         n: Number of workers, at least 1.
         waves: Node id of a task, up to the bracket, to the documents that are answered
             before the next wave is sent: each wave is assigned to all workers.
+        recorded: Costs of an earlier run; documents of other tasks cost the size of
+            their rows.
 
     Returns:
-        Each position once. The costs of two shards differ by about one document. What
-        follows the last document and gate is a test of the results: workers
-        collect in that order.
+        Each position once. The costs of two shards differ by about one document, or
+        one cluster. What follows the last document and gate is a test of the results:
+        workers collect in that order.
     """
     gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
     tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
@@ -70,41 +86,86 @@ def shard_items(
         else:
             groups.setdefault(("", 0), []).append(position)
     costs = [FIXED] * len(ids)
-    known_costs = {start: _costs(tasks[start]) for start in counts}
+    known_costs = {
+        start: _costs(tasks[start], (recorded or {}).get(tasks[start].task.name))
+        for start in counts
+    }
+    clusters = {start: _clusters(tasks[start], known) for start in counts}
+    units: list[Group] = []
     for (start, _), positions in groups.items():
         cost_of = known_costs.get(start, {})
         for position in positions:
             costs[position] = cost_of.get(ids[position], FIXED)
+        units.append(_together(positions, ids, clusters.get(start, {})))
     n_documents = sum(counts.values()) + len(counts)
-    return Shards(_cut(groups, costs, n), judged, late, n_documents)
+    return Shards(_cut(units, costs, n), judged, late, n_documents)
 
 
-def _costs(run: TaskRun) -> dict[str, int]:
-    """Node id → cost of each document of a task."""
+def _costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:
+    """Node id → cost of each document of a task. A document without a recorded cost
+    costs the mean of the others."""
     rows = run.task.rows
-    sizes = rows.sizes() if isinstance(rows, SizedRows) else [0] * len(run.ids)
+    if recorded:
+        mean = sum(recorded.values()) // len(recorded)
+        sizes: Sequence[int] = [recorded.get(id_, mean) for id_ in run.ids]
+    else:
+        sizes = rows.sizes() if isinstance(rows, SizedRows) else [0] * len(run.ids)
     return {
         f"{run.nodeid}[{id_}]": FIXED + size
         for id_, size in zip(run.ids, sizes, strict=True)
     }
 
 
-def _cut(
-    groups: Mapping[tuple[str, int], Sequence[int]], costs: Sequence[int], n: int
-) -> list[list[int]]:
+def _clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
+    """Node id → the clusters of each document of a task whose gates name some."""
+    if not any(gate.cluster for one in known.all() for gate in one.gates):
+        return {}
+    fields = sorted(known.required(run.task.name).fields)
+    found = {}
+    for id_, index in zip(run.ids, run.indices, strict=True) if fields else ():
+        try:
+            labels = labels_in(run.task.ask(index).doc, fields)
+        except DocumentError:  # reported when it runs
+            continue
+        found[f"{run.nodeid}[{id_}]"] = tuple(f"{k}={v}" for k, v in labels.items())
+    return found
+
+
+def _together(
+    positions: Sequence[int], ids: Sequence[str], clusters: Mapping[str, Sequence[str]]
+) -> Group:
+    """Return the positions with those of one cluster as one unit, in the place of its
+    first document; a document that belongs to several clusters joins them."""
+    units: dict[int, list[int]] = {}
+    unit_of: dict[str, int] = {}
+    for position in positions:
+        own = clusters.get(ids[position], ())
+        joined = sorted({unit_of[name] for name in own if name in unit_of})
+        first = joined[0] if joined else position
+        unit = units.setdefault(first, [])
+        for other in joined[1:]:
+            unit += units.pop(other)
+            unit_of |= {k: first for k, at in unit_of.items() if at == other}
+        unit.append(position)
+        unit_of |= dict.fromkeys(own, first)
+    return [sorted(unit) for unit in units.values()]
+
+
+def _cut(groups: Iterable[Group], costs: Sequence[int], n: int) -> list[list[int]]:
     dealt: list[list[int]] = [[] for _ in range(n)]
     loads = [0] * n
-    for group in groups.values():
-        ends = list(accumulate(_shares(loads, sum(costs[i] for i in group))))
+    for group in groups:
+        sums = [sum(costs[i] for i in unit) for unit in group]
+        ends = list(accumulate(_shares(loads, sum(sums))))
         worker, done = 0, 0
-        for position in group:
-            # The middle of a document decides its worker.
-            while worker < n - 1 and done + costs[position] / 2 >= ends[worker]:
+        for unit, cost in zip(group, sums, strict=True):
+            # The middle of a unit decides its worker.
+            while worker < n - 1 and done + cost / 2 >= ends[worker]:
                 worker += 1
-            dealt[worker].append(position)
-            loads[worker] += costs[position]
-            done += costs[position]
-    return dealt
+            dealt[worker] += unit
+            loads[worker] += cost
+            done += cost
+    return [*map(sorted, dealt)]
 
 
 def _shares(loads: Sequence[int], cost: int) -> list[float]:

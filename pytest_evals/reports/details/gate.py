@@ -25,6 +25,7 @@ _MARKS = {
     Outcome.INVALID: "!   ",
     Outcome.INCONCLUSIVE: "?   ",
     Outcome.SKIPPED: "-   ",
+    Outcome.PENDING: "-   ",
     Outcome.PASSED: "    ",
 }
 _SHOWN = 5
@@ -77,8 +78,8 @@ def headline(verdict: Verdict) -> str:
     reason = one_line(verdict.reason)
     if verdict.outcome is Outcome.INVALID:
         return f"invalid: {reason}"
-    if verdict.outcome is Outcome.SKIPPED:
-        return f"skipped: {reason}"
+    if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
+        return f"{verdict.outcome.value}: {reason}"
     metric = one_line(verdict.gate.metric)
     text = f"{metric} {reason}" if metric else reason
     return f"{verdict.conclusion}: {text}" if verdict.conclusion else text

@@ -37,6 +37,7 @@ _SIGNS = {
     Outcome.INVALID: "❌",
     Outcome.INCONCLUSIVE: "⚠️",
     Outcome.SKIPPED: "⚪",
+    Outcome.PENDING: "⏳",
 }
 
 

@@ -33,6 +33,7 @@ _WORDS = {
     Outcome.INCONCLUSIVE: "inconclusive",
     Outcome.INVALID: "INVALID",
     Outcome.SKIPPED: "skipped",
+    Outcome.PENDING: "pending",
 }
 COLOURS: dict[Outcome, dict[str, bool]] = {
     Outcome.PASSED: {"green": True},
@@ -40,6 +41,7 @@ COLOURS: dict[Outcome, dict[str, bool]] = {
     Outcome.INCONCLUSIVE: {"yellow": True},
     Outcome.INVALID: {"red": True},
     Outcome.SKIPPED: {"yellow": True},
+    Outcome.PENDING: {"yellow": True},
 }
 
 

@@ -6,8 +6,9 @@ const OUTCOMES = {
   failed: { sign: "✕", word: "failed", rank: 0 },
   invalid: { sign: "!", word: "invalid", rank: 1 },
   inconclusive: { sign: "≈", word: "inconclusive", rank: 2 },
-  skipped: { sign: "–", word: "skipped", rank: 3 },
-  passed: { sign: "✓", word: "passed", rank: 4 },
+  pending: { sign: "…", word: "pending", rank: 3 },
+  skipped: { sign: "–", word: "skipped", rank: 4 },
+  passed: { sign: "✓", word: "passed", rank: 5 },
 };
 
 const STATES = {
