@@ -2,7 +2,7 @@
 ``merge`` judges them over all parts.
 
 Every job computes the same parts, by the rule of workers. Each document, and each test
-that is no eval, is in one part; tests that use the results run when parts are merged.
+outside of evals, is in one part; tests that use the results run when parts are merged.
 """
 
 from __future__ import annotations
