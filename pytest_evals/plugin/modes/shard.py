@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.plugin.nodes import DocItem, GateItem
+from pytest_evals.plugin.documents import DocItem
+from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.reports.escape import near
 
