@@ -19,21 +19,24 @@ from fractions import Fraction
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.gates.formatting import figure, figure_beside, missing_count
 from pytest_evals.gates.terms import (
+    NO_BRACKET,
     Bracket,
     ChangeEstimate,
     Condition,
     Decision,
     GateEstimate,
     InvalidGateError,
+    compares_limits,
     conditions_of,
-    has_limits,
     p_fails,
     p_passes,
 )
 from pytest_evals.stats.multiplicity import holm
 
 
-def decide(gate: Gate, estimate: GateEstimate, bracket: Bracket = ()) -> Decision:
+def decide(
+    gate: Gate, estimate: GateEstimate, bracket: Bracket = NO_BRACKET
+) -> Decision:
     """The decision of a gate, if documents without a score cannot change it.
 
     Args:
@@ -43,23 +46,12 @@ def decide(gate: Gate, estimate: GateEstimate, bracket: Bracket = ()) -> Decisio
         InvalidGateError: They can.
     """
     conditions = conditions_of(gate, estimate)
-    confidence = _confidence(gate, estimate)
+    confidence = gate.confidence if compares_limits(gate, estimate) else None
     decision = compared(conditions, estimate, confidence)
     is_open = bool(conditions) and estimate.n_missing > 0
-    if is_open and not _is_stable(gate, estimate, bracket, decision, confidence):
+    if is_open and not _is_stable(gate, bracket, decision, confidence):
         raise InvalidGateError(_missing_decide(conditions, estimate, bracket))
     return decision
-
-
-def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
-    """``None`` if the gate compares the number."""
-    if estimate.n_whole or estimate.of_sample:
-        return gate.confidence
-    if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
-        return None
-    if isinstance(estimate, ChangeEstimate) and not has_limits(gate):
-        return None
-    return gate.confidence
 
 
 def compared(
@@ -111,11 +103,7 @@ def _nearer(condition: Condition, interval: Interval) -> float:
 
 
 def _is_stable(
-    gate: Gate,
-    estimate: GateEstimate,
-    bracket: Bracket,
-    decision: Decision,
-    confidence: float | None,
+    gate: Gate, bracket: Bracket, decision: Decision, confidence: float | None
 ) -> bool:
     """Whether the outcome is the same for all values of the documents without a score.
 
@@ -123,13 +111,12 @@ def _is_stable(
     two conditions, each may fail at one extreme, and none in between.
     """
     # The threshold of a relative margin depends on the documents too.
-    cases, outcome = [(conditions_of(gate, one), one) for one in bracket], decision[0]
+    cases = [(conditions_of(gate, one), one) for one in bracket.estimates]
+    outcome = decision.outcome
     found = {compared(every, one, confidence).outcome for every, one in cases}
     if found != {outcome}:
         return False
-    each_count = estimate.is_share and not gate.cluster
-    is_complete = each_count and len(cases) == estimate.n_missing + 1
-    if outcome is Outcome.PASSED or is_complete:
+    if outcome is Outcome.PASSED or bracket.is_complete:
         return True
     return any(
         {compared([every[i]], one, confidence).outcome for every, one in cases}
@@ -148,9 +135,9 @@ def _missing_decide(
     text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
     if isinstance(estimate, ChangeEstimate):
         return f"{text}; the change depends on them"
-    if not bracket or estimate.scale != "plain":
+    if not bracket.estimates or estimate.scale != "plain":
         return text
-    values = [float(one.value) for one in bracket]
+    values = [float(one.value) for one in bracket.estimates]
     bound = Fraction(conditions[0].threshold)
     low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
     return f"{text}; the value is between {low} and {high}, so they decide the gate"

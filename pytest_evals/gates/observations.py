@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate, Outcome
@@ -123,12 +124,32 @@ class Observations:
                     f"{where}, outside of the gate's range [{low:g}, {high:g}]"
                 )
 
-    def completed(self, n_high: int, ends: tuple[float, float] | None) -> Observations:
+    def ways(self) -> Iterator[frozenset[int]]:
+        """Yield which of the documents without a value get the highest one, in all ways
+        that differ for a gate: documents of one cluster and one value in the baseline
+        are alike."""
+        old = self.reference.values.get(self.metric.key, {}) if self.reference else {}
+        alike: dict[object, list[int]] = {}
+        for i in range(self.metric.n_lost):
+            at = self.lost[i] if self.lost else -1
+            alike.setdefault((old.get(at), self._label(at)), []).append(i)
+        for counts in product(*(range(len(same) + 1) for same in alike.values())):
+            pairs = zip(alike.values(), counts, strict=True)
+            yield frozenset(i for same, n in pairs for i in same[:n])
+
+    def _label(self, at: int) -> str | None:
+        if isinstance(self.labels, Mapping):
+            return self.labels.get(at)
+        return self.labels[at] if self.labels else None
+
+    def completed(
+        self, high: Collection[int], ends: tuple[float, float] | None
+    ) -> Observations:
         """The task with a value for each document.
 
         Args:
-            n_high: How many of the documents without one get the highest value; the
-                others get the lowest.
+            high: Which of the documents without one get the highest value, counted from
+                0; the others get the lowest.
             ends: These values, ``None`` if they are unknown.
 
         Raises:
@@ -141,8 +162,7 @@ class Observations:
         if ends is None or not all(map(math.isfinite, ends)) or labelled:
             raise InvalidGateError(f"the range of {metric.key} is unknown")
         assert metric.estimate is not None
-        low, high = ends
-        values = [high] * n_high + [low] * (n_lost - n_high)
+        values = [ends[i in high] for i in range(n_lost)]
         n = metric.n_scored + n_lost
         total = metric.total if ends == (0, 1) else None
         number = (metric.estimate.value * metric.n_scored + math.fsum(values)) / n
@@ -152,7 +172,7 @@ class Observations:
             n_scored=n,
             n_errored=0,
             n_unscored=0,
-            total=None if total is None else total + n_high,
+            total=None if total is None else total + len(high),
         )
         changed = replace(self, metric=whole, size=max(self.size, n))
         if not self.values:  # the metric is not computed from values of documents

@@ -216,9 +216,19 @@ class ChangeEstimate(GateEstimate):
     pairs: Pairs | None = None
 
 
-Bracket = tuple[GateEstimate, ...]
-"""The estimates with the documents without a score at their extremes, from the lowest
-to the highest."""
+class Bracket(NamedTuple):
+    """The estimates for possible scores of the documents without one.
+
+    Args:
+        estimates: With these scores at their extremes, from the lowest to the highest.
+        is_complete: Whether they are the estimates for all possible scores.
+    """
+
+    estimates: Sequence[GateEstimate] = ()
+    is_complete: bool = False
+
+
+NO_BRACKET = Bracket()
 
 
 def without_variance(value: float) -> GateEstimate:
@@ -257,6 +267,15 @@ def _margin_condition(margin: Margin, estimate: ChangeEstimate) -> Condition:
         allowed = float(threshold)
     op: Literal[">=", "<="] = ">=" if margin.sign > 0 else "<="
     return Condition(op, -margin.sign * allowed, str(margin))
+
+
+def compares_limits(gate: Gate, estimate: GateEstimate) -> bool:
+    """Whether confidence limits decide the gate, and not the number."""
+    if estimate.n_whole or estimate.of_sample:
+        return True
+    if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
+        return False
+    return has_limits(gate) or not isinstance(estimate, ChangeEstimate)
 
 
 def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -16,9 +16,6 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
 )
 from pytest_evals.stats.intervals import ConfidenceInterval
-
-if TYPE_CHECKING:
-    from pytest_evals.stats.stratified import StratifiedMean
 
 _HALVINGS = 60
 _USUAL = 0.95
@@ -172,9 +169,7 @@ class WeightedTerm(NamedTuple):
     n: int
 
 
-def weighted_sum(
-    parts: Sequence[WeightedTerm],
-) -> StratifiedMean | NormalEstimate | ExactValue:
+def weighted_sum(parts: Sequence[WeightedTerm]) -> IntervalEstimate:
     """Estimate the weighted sum of independent estimates: of means in a known range as
     one stratified mean, of others by :func:`normal_sum`. The weights add up to 1."""
     from pytest_evals.stats.stratified import stratified

@@ -210,6 +210,8 @@ class GaffkeLimits:
         far = self.value + math.copysign(
             5 * (self.stderr + width / self.n_units), end - self.value
         )
+        if away(self.value) <= 0:  # if the value is one end of possible values
+            return self.value
         if not self.low < far < self.high or away(far) > 0:
             far = end
         return float(brentq(away, self.value, far, xtol=_TOLERANCE * width))

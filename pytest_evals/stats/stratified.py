@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.stats.interval_methods import (
     IntervalEstimate,
+    NormalEstimate,
     Proportion,
     WidestInterval,
 )
@@ -40,6 +41,8 @@ class StratifiedMean(GaffkeLimits):
     Args:
         strata: The means, all in the same range.
         weights: (strata,) of each; they add up to 1.
+        centers: (strata,) numbers that replace the strata's own means, around which
+            values vary; empty for these (:func:`enclosing`).
     """
 
     value: float
@@ -48,11 +51,16 @@ class StratifiedMean(GaffkeLimits):
     high: float
     strata: tuple[BoundedMean, ...]
     weights: tuple[float, ...]
+    centers: tuple[float, ...] = ()
 
     @property
     def n_units(self) -> int:
         """Return the number of distinct units."""
         return sum(one.n_units for one in self.strata)
+
+    @property
+    def _centers(self) -> Sequence[float]:
+        return self.centers or [one.value for one in self.strata]
 
     def _means(self, bound: float) -> Numbers:
         """(strata,) their means at this bound."""
@@ -60,34 +68,32 @@ class StratifiedMean(GaffkeLimits):
         from scipy.optimize import brentq
 
         values = np.array([one.value for one in self.strata])
-        weights, width = np.array(self.weights), self.high - self.low
-
-        def shifted(by: float) -> Numbers:
-            return np.clip(values + by, self.low, self.high)
+        weights, by = np.array(self.weights), self.high - self.low
 
         def off(by: float) -> float:
-            return float(weights @ shifted(by)) - bound
+            return float(weights @ np.clip(values + by, self.low, self.high)) - bound
 
-        if off(-width) >= 0:
-            return shifted(-width)
-        if off(width) <= 0:
-            return shifted(width)
-        return shifted(float(brentq(off, -width, width, xtol=1e-14 * width)))
+        if off(-by) >= 0:
+            by = -by
+        elif off(by) > 0:
+            by = float(brentq(off, -by, by, xtol=1e-14 * by))
+        return np.clip(np.array(self._centers) + by, self.low, self.high)
 
     def coefficients(self, bound: float) -> tuple[Numbers, Numbers, Numbers]:
         """Return those of the units, each around the mean of its stratum."""
         import numpy as np
 
         units, counts, extremes = [], [], []
-        for weight, one, mean in zip(
-            self.weights, self.strata, self._means(bound), strict=True
+        for weight, one, center, mean in zip(
+            self.weights, self.strata, self._centers, self._means(bound), strict=True
         ):
             sums, sizes, n = one.table
             n_units, scale = float(n.sum()), weight / float(sizes @ n)
-            freedom = n_units - 1 + 1 / len(self.strata)  # one mean is not fitted
+            # One mean is not fitted. A plan may have less than one unit.
+            freedom = max(0.0, n_units - 1) + 1 / len(self.strata)
             more = math.sqrt(n_units / freedom)
-            shift = one.value - mean if n_units >= 2 else one.value - bound
-            units.append(scale * (shift * sizes + more * (sums - one.value * sizes)))
+            shift = center - (mean if n_units >= 2 else bound)
+            units.append(scale * (shift * sizes + more * (sums - center * sizes)))
             counts.append(n)
             extremes.append(scale * one.extremes(float(mean)))
         merged = _merged(np.concatenate(units), np.concatenate(counts))
@@ -104,19 +110,55 @@ class StratifiedMean(GaffkeLimits):
 
 def stratified(
     spreads: Sequence[IntervalEstimate], weights: Sequence[float]
-) -> StratifiedMean | None:
+) -> StratifiedMean | WidestInterval | None:
     """Estimate a weighted sum; ``None`` if a term is not a mean of values in a known
-    range, or if their ranges differ.
+    range, or if their ranges differ. If values are clustered, the wider of the limits
+    with and without the clusters of all terms are used.
 
     Args:
         spreads: The independent estimates.
         weights: Of each; they add up to 1.
     """
-    found = [_stratum(one) for one in spreads]
-    strata = [one for one in found if one is not None]
-    if len(strata) < len(found) or len({(one.low, one.high) for one in strata}) != 1:
+    found = [_strata(one) for one in spreads]
+    ends = {(one.low, one.high) for each in found for one in each}
+    if not all(found) or len(ends) != 1:
         return None
-    return _weighted(strata, weights)
+    independent, clustered = (
+        _weighted([each[i] for each in found], weights) for i in (0, -1)
+    )
+    if clustered == independent:
+        return independent
+    return WidestInterval((clustered, independent))
+
+
+def enclosing(
+    low: IntervalEstimate, high: IntervalEstimate
+) -> tuple[IntervalEstimate, IntervalEstimate] | None:
+    """Return estimates between whose limits are those of all samples between two of the
+    same documents; ``None`` if unknown.
+
+    A stratified mean is not monotone in its values: those far from the mean of their
+    stratum widen its limits. Coefficients are lowest with the lowest values around the
+    highest means.
+
+    Args:
+        low: The estimate with the lowest value of each document.
+        high: With the highest values.
+    """
+    if isinstance(low, StratifiedMean) and isinstance(high, StratifiedMean):
+        means = [tuple(one.value for one in each.strata) for each in (low, high)]
+        return replace(low, centers=means[1]), replace(high, centers=means[0])
+    if isinstance(low, WidestInterval) and isinstance(high, WidestInterval):
+        pairs = [*map(enclosing, low.methods, high.methods)]
+        known = [one for one in pairs if one is not None]
+        if len(known) < len(pairs):
+            return None
+        lowest, highest = zip(*known, strict=True)
+        return WidestInterval(lowest), WidestInterval(highest)
+    if isinstance(low, NormalEstimate) and isinstance(high, NormalEstimate):
+        # Over reruns, the standard error does not depend on the values.
+        return (low, high) if replace(low, value=high.value) == high else None
+    return None
 
 
 def stratified_counts(
@@ -141,19 +183,21 @@ def _weighted(
     )
 
 
-def _stratum(spread: IntervalEstimate) -> BoundedMean | None:
+def _strata(spread: IntervalEstimate) -> Sequence[BoundedMean]:
+    """The mean as a stratum, by several methods from the smallest to the largest
+    clusters; empty if it is not one."""
     if isinstance(spread, BoundedMean):
-        return spread
+        return [spread]
     if isinstance(spread, Proportion):
-        return _of_counts({0.0: spread.n - spread.total, 1.0: spread.total})
+        return [_of_counts({0.0: spread.n - spread.total, 1.0: spread.total})]
     if isinstance(spread, PairedProportions):
         gained, lost, n = (spread.times * one for one in spread[:3])
-        return _of_counts({-1.0: lost, 0.0: n - gained - lost, 1.0: gained})
+        return [_of_counts({-1.0: lost, 0.0: n - gained - lost, 1.0: gained})]
     if isinstance(spread, WidestInterval):
-        found = [one for one in map(_stratum, spread.methods) if one is not None]
-        if len(found) == len(spread.methods):
-            return max(found, key=lambda one: (one.stderr, one.pseudo_size))
-    return None
+        found = [_strata(one) for one in spread.methods]
+        every = [one for each in found for one in each]
+        return sorted(every, key=lambda one: one.pseudo_size) if all(found) else []
+    return []
 
 
 def _of_counts(counts: Mapping[float, float]) -> BoundedMean:

@@ -272,6 +272,68 @@ def test_a_change_of_a_group_decided_without_documents_has_the_same_verdict_with
             assert of_group(whole, keys, **known).outcome is found
 
 
+COMPLETIONS_BETWEEN = [
+    # Documents gained and lost in different clusters narrow the limits.
+    (
+        {"algebra": [1] * 8, "logic": [1] * 28 + [LOST] * 2},
+        {"algebra": [1] * 8, "logic": [1] * 28 + [0, 1]},
+        {"max_drop": 0.3, "baseline": "main", "cluster": "passage"},
+    ),
+    # One wrong answer widens both limits of a task that is always correct.
+    (
+        {"algebra": [1] * 60 + [LOST], "logic": [0] * 25 + [1] * 3 + [LOST] * 2},
+        {},
+        {"min": 0.2, "max": 0.8, "over": "population", "cluster": "passage"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("tasks", "old", "keys"), COMPLETIONS_BETWEEN)
+def test_a_group_is_invalid_if_any_completion_has_another_verdict(tasks, old, keys):
+    """Also one between the extremes, at which both verdicts are the same."""
+    sizes = {name: len(values) for name, values in tasks.items()}
+    labels = {name: [str(i % 3) for i in range(n)] for name, n in sizes.items()}
+    known = {
+        "labels": labels,
+        "old": old or {name: [0] * n for name, n in sizes.items()},
+    }
+    found = of_group(tasks, keys, **known).outcome
+    every = itertools.product(*map(ways, tasks.values()))
+    outcomes = {
+        of_group(dict(zip(tasks, one, strict=True)), keys, **known).outcome
+        for one in every
+    }
+    assert found is Outcome.INVALID or outcomes == {found}
+
+
+def test_a_large_group_with_lost_documents_is_decided_far_from_the_threshold():
+    """One of 60 in each of 12 tasks: 4096 combinations, some of which are tried."""
+    random = Random(3)
+    tasks = {
+        f"t{k}": [int(random.random() < 0.8) for _ in range(59)] + [LOST]
+        for k in range(12)
+    }
+    for bar, expected in ((0.7, Outcome.PASSED), (0.9, Outcome.FAILED)):
+        keys = {"min": bar, "over": "population"}
+        assert of_group(tasks, keys).outcome is expected
+        for _ in range(4):
+            whole = {
+                name: [*values[:-1], random.randint(0, 1)]
+                for name, values in tasks.items()
+            }
+            assert of_group(whole, keys).outcome is expected
+    near = {"min": round(sum(sum(one[:-1]) for one in tasks.values()) / 708, 3) - 0.026,
+            "over": "population"}  # fmt: skip
+    assert of_group(tasks, near).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("bar", "expected"), [(0.895, "passed"), (0.92, "invalid")])
+def test_a_group_without_documents_is_compared_with_a_published_number(bar, expected):
+    keys = {"reference": bar, "reference_n": 5000, "max_drop": 0.05}
+    tasks = {"algebra": [1] * 90 + [0] * 5 + [LOST] * 5, "logic": [1] * 90 + [0] * 10}
+    assert of_group(tasks, keys).outcome == expected
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(documents(), FLOORS)

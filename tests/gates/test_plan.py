@@ -351,3 +351,11 @@ def test_a_sampled_run_is_planned_with_the_knowledge_of_the_baseline():
         passed += difference.interval(0.95).low >= -0.02
     assert f"points passes in {100 * passed / 300:.0f}"[:-1] in found.about
     assert found.false_positive_rate < 0.001 and found.n_needed < whole
+
+
+def test_a_group_of_two_tasks_is_planned_from_one_document_on():
+    strata = [Stratum(150, 0.5, 0.6), Stratum(150, 0.5, 0.97)]
+    gate = floor(max=0.99, over="population")
+    found = forecast(gate, 300, 0.785, known=Known(strata=strata))
+    assert 1 < found.n_needed < 300
+    assert 0 < found.detects < 0.785

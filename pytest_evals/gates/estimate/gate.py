@@ -3,15 +3,18 @@ the tasks of a group, combined."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice, product
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.group import combined, extremes
+from pytest_evals.gates.estimate.group import combined
 from pytest_evals.gates.estimate.published import estimate_published
 from pytest_evals.gates.estimate.sampled_run import (
     estimate_sample,
@@ -22,12 +25,17 @@ from pytest_evals.gates.estimate.sampled_run import (
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
 from pytest_evals.gates.observations import GroupObservations, Observations
 from pytest_evals.gates.terms import (
+    NO_BRACKET,
     Bracket,
     ChangeEstimate,
     GateEstimate,
     InvalidGateError,
+    compares_limits,
 )
-from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.stratified import enclosing
+
+MOST_TRIED = 100
+"""Ways to complete the scores that are all tried."""
 
 
 def estimate_gate(
@@ -40,30 +48,60 @@ def estimate_gate(
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance is unknown.
     """
-    estimate = _estimate(gate, seen)
-    if not estimate.n_missing or not (gate.bounds or gate.margin):
-        return estimate, ()
-    try:
+    estimate, bracket = _of_documents(gate, seen), NO_BRACKET
+    if estimate.n_missing and (gate.bounds or gate.margin):
+        with suppress(InvalidGateError):
+            bracket = _bracket(gate, seen, estimate)
+    if gate.published is None:
+        return estimate, bracket
+    whole, *others = (
+        estimate_published(gate, seen, one) for one in (estimate, *bracket.estimates)
+    )
+    return whole, bracket._replace(estimates=others)
+
+
+def _bracket(
+    gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
+) -> Bracket:
+    """All estimates, or those between whose limits the limits of all others are.
+
+    Raises:
+        InvalidGateError: The possible scores, or these limits, are unknown.
+    """
+    is_group = isinstance(seen, GroupObservations)
+    tasks = [seen] if isinstance(seen, Observations) else [o.seen for o in seen.members]
+
+    def completed(ways: Sequence[Collection[int]]) -> GateEstimate:
+        """The estimate with these documents of each task at the highest score."""
+        whole = [
+            one.completed(high, estimate_point(one.metric).range)
+            for one, high in zip(tasks, ways, strict=True)
+        ]
         if isinstance(seen, GroupObservations):
-            return estimate, _group_bracket(gate, seen, estimate)
-        n_lost, ends = seen.metric.n_lost, estimate_point(seen.metric).range
-        counts: Sequence[int] = (0, n_lost)
-        # Between two thresholds, the verdict may differ from that at both extremes.
-        if len(gate.bounds) > 1 and estimate.is_share and not gate.cluster:
-            counts = range(n_lost + 1)
-        return estimate, tuple(
-            _estimate(gate, seen.completed(n_high, ends)) for n_high in counts
-        )
-    except InvalidGateError:
-        return estimate, ()
+            return _of_group(gate, seen.with_tasks(whole))
+        return _of_single(gate, whole[0])
+
+    # Limits of a task rise with its scores, so one threshold needs only the extremes.
+    if is_group or (len(gate.bounds) > 1 and not gate.cluster):
+        ways = [[*islice(one.ways(), MOST_TRIED + 1)] for one in tasks]
+        is_counted = all(estimate_point(one.metric).is_share for one in tasks)
+        if is_counted and math.prod(map(len, ways)) <= MOST_TRIED:
+            return Bracket([*map(completed, product(*ways))], is_complete=True)
+    low = completed([()] * len(tasks))
+    high = completed([range(one.metric.n_lost) for one in tasks])
+    if not is_group or low.spread is None or not compares_limits(gate, estimate):
+        return Bracket((low, high))
+    ends = enclosing(low.spread, high.spread) if high.spread else None
+    if ends is None:
+        raise InvalidGateError("the limits with other scores are unknown")
+    # Those of a group do not: a score far from the others widens both of them.
+    return Bracket((replace(low, spread=ends[0]), replace(high, spread=ends[1])))
 
 
-def _estimate(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
+def _of_documents(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
     if isinstance(seen, GroupObservations):
-        estimate = _of_group(gate, seen)
-    else:
-        estimate = _of_single(gate, seen)
-    return estimate if not gate.published else estimate_published(gate, seen, estimate)
+        return _of_group(gate, seen)
+    return _of_single(gate, seen)
 
 
 def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
@@ -131,34 +169,3 @@ def _combined(gate: Gate, seen: GroupObservations) -> GateEstimate:
     if isinstance(whole, ChangeEstimate):
         return whole
     return replace(whole, n=metric.n_scored, count=metric.total)
-
-
-def _group_bracket(
-    gate: Gate, seen: GroupObservations, estimate: GateEstimate
-) -> Bracket:
-    """All tasks at their extremes together."""
-    is_normal = isinstance(estimate.spread, NormalEstimate)
-    tasks = [member.seen for member in seen.members]
-    filled = seen.with_tasks([_with_lost(one, 0) for one in tasks]).members
-    possible = []
-    for one in tasks:
-        n_lost = one.metric.n_lost
-        varied = _most_varied(one.metric) if is_normal else ()
-        counts = (0, *varied, n_lost) if n_lost else (0,)
-        possible.append([_of_task(gate, _with_lost(one, n)) for n in counts])
-    return tuple(
-        combined(gate, filled, estimates, freedom)
-        for estimates, freedom in extremes(possible, is_normal=is_normal)
-    )
-
-
-def _with_lost(seen: Observations, n_high: int) -> Observations:
-    return seen.completed(n_high, estimate_point(seen.metric).range)
-
-
-def _most_varied(metric: MetricResult) -> Sequence[int]:
-    """How many of the missing documents have value 1 if the values vary most."""
-    if metric.total is None:
-        return ()
-    n = metric.n_scored + metric.n_lost
-    return (min(max(n // 2 - metric.total, 0), metric.n_lost),)

@@ -7,7 +7,7 @@ variance of other sums is that of the tasks, weighted by the squared weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from pytest_evals.gates.terms import (
     InvalidGateError,
     Value,
 )
-from pytest_evals.stats.independent import WeightedTerm, normal_sum, weighted_sum
+from pytest_evals.stats.independent import WeightedTerm, weighted_sum
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
@@ -32,12 +32,8 @@ def combined(
     gate: Gate,
     members: Sequence[Member],
     estimates: Sequence[GateEstimate],
-    freedom: float | None = None,
 ) -> GateEstimate:
     """The weighted mean of the tasks' values or changes.
-
-    Args:
-        freedom: Degrees of freedom of its standard error, by default Satterthwaite's.
 
     Raises:
         InvalidGateError: No document of a task differs from another.
@@ -45,8 +41,7 @@ def combined(
     names, weights = [m.seen.task for m in members], [m.weight for m in members]
     changes = [one for one in estimates if isinstance(one, ChangeEstimate)]
     if changes:
-        change = combined_change(names, changes, weights)
-        return replace(change, spread=_with_freedom(change.spread, freedom))
+        return combined_change(names, changes, weights)
     whole = GateEstimate(
         value=_mean(weights, [one.value for one in estimates]),
         range=_common(estimates),
@@ -59,7 +54,7 @@ def combined(
         raise InvalidGateError(what)
     return replace(
         whole,
-        spread=_with_freedom(replace(spread, value=float(whole.value)), freedom),
+        spread=spread,
         method=f"{len(members)} tasks combined",
         notes=_notes(names, estimates),
     )
@@ -104,34 +99,6 @@ def combined_change(
     )
 
 
-def extremes(
-    possible: Sequence[Sequence[GateEstimate]], *, is_normal: bool
-) -> Iterator[tuple[list[GateEstimate], float | None]]:
-    """Yield the tasks' estimates at their lowest and their highest values. If the sum
-    is treated as normal, each with the largest and the smallest standard errors, and
-    the degrees of freedom that make it larger or smaller still.
-
-    Args:
-        possible: The estimates of each task, from the lowest to the highest value.
-    """
-    for side in (0, -1):
-        if not is_normal:
-            yield [ones[side] for ones in possible], None
-            continue
-        for extreme, total in ((max, min), (min, sum)):
-            pairs = [(ones[side], extreme(ones, key=_stderr)) for ones in possible]
-            freedom = total(max(1, one.n - 1) for _, one in pairs)
-            yield [_with_spread(*pair) for pair in pairs], float(freedom)
-
-
-def _with_freedom(
-    spread: IntervalEstimate | None, freedom: float | None
-) -> IntervalEstimate | None:
-    if freedom is None or not isinstance(spread, NormalEstimate):
-        return spread
-    return replace(spread, df=freedom)
-
-
 def _terms(
     estimates: Sequence[GateEstimate], weights: Sequence[Fraction]
 ) -> list[WeightedTerm]:
@@ -159,17 +126,6 @@ def _natural_spread(estimate: GateEstimate) -> IntervalEstimate:
     if isinstance(estimate, ChangeEstimate):
         value, slope = float(estimate.now - estimate.before), float(estimate.now)
     return NormalEstimate(value, slope * estimate.spread.stderr, estimate.n - 1)
-
-
-def _stderr(estimate: GateEstimate) -> float:
-    return normal_sum(_terms([estimate], [Fraction(1)])).stderr
-
-
-def _with_spread(estimate: GateEstimate, other: GateEstimate) -> GateEstimate:
-    """The estimate with the standard error of another."""
-    spread = normal_sum(_terms([other], [Fraction(1)]))
-    value = _natural_spread(estimate).value
-    return replace(estimate, spread=replace(spread, value=value), scale="plain")
 
 
 def _notes(names: Sequence[str], estimates: Sequence[GateEstimate]) -> tuple[str, ...]:
