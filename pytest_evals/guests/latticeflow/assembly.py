@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_evals.core.dialogue import JUDGE, Ask, ModelSource
-from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
-from pytest_evals.guests.latticeflow.fields import (
-    Parameter,
-    ParameterValue,
-    resolve_values,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 from pytest_evals.guests.latticeflow.filters import read_actions
 from pytest_evals.guests.latticeflow.metrics.measures import (
     FinalName,
     ScorerValue,
     final_names,
 )
-from pytest_evals.guests.latticeflow.metrics.reader import Trials, read_trials
+from pytest_evals.guests.latticeflow.metrics.trials import Trials, read_trials
+from pytest_evals.guests.latticeflow.parameters import (
+    Parameter,
+    ParameterValue,
+    resolve_values,
+)
+from pytest_evals.guests.latticeflow.policy import PolicySubject
 from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.recipe import (
     RESULT_COLUMNS,
     EarlierTask,
-    OneRow,
     SampleRecipe,
+)
+from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY
+from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.guests.latticeflow.solvers.reader import read_solver
+from pytest_evals.guests.latticeflow.suite import EntitySuite
+from pytest_evals.guests.latticeflow.system_task import (
+    OneRow,
     evidence_metric,
     read_system_task,
 )
-from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY, PolicySubject
-from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
-from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
-from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.guests.latticeflow.solvers.reader import read_solver
-from pytest_evals.guests.latticeflow.suite import EntitySuite
 from pytest_evals.guests.latticeflow.task_file import (
     DATASET_KEY,
     DatasetColumn,
@@ -55,17 +53,11 @@ from pytest_evals.guests.latticeflow.task_file import (
     read_task_dataset,
     with_all_samples,
 )
+from pytest_evals.guests.latticeflow.task_models import TaskModels, refuse_identical
 from pytest_evals.prompts.identical_prompts import (
     ALLOWED,
-    IdenticalPrompts,
     are_allowed,
 )
-
-_MOST_ROUNDS = 20
-_REPLY = Response(
-    text=json.dumps({"choices": [{"message": {"role": "assistant", "content": "?"}}]})
-)
-"""Reply assumed for every model, in a form that all adapters can parse."""
 
 
 def _no_earlier(key: str, place: Place) -> AssembledTask:
@@ -99,83 +91,6 @@ class AssembledTask:
     subjects: tuple[PolicySubject, ...]
     recipe: SampleRecipe | None = None
     rows: SampleRows | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class TaskModels:
-    """Key → client of a model.
-
-    ``--model`` replaces the tested model of a file. The session's judge replaces any
-    other model that no file describes and, if set, models of providers.
-    """
-
-    suite: EntitySuite
-    tested: str  # key of the tested model; empty if no file names it
-    place: Place
-    temperature: float = 0.0  # of models that do not set one
-    sources: dict[str, ModelSource] = field(default_factory=dict)
-    """``Ask.model`` → source of the model, for each model that was requested."""
-
-    def client(self, key: str) -> ModelClient:
-        """Return the client of a model; an empty key is the tested model. Raises
-        ``TaskFileError`` if its file is invalid."""
-        options = self.suite.options
-        own = ModelClient(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
-        if not key and (options.has_model or not self.tested):
-            return own
-        name = key or self.tested
-        model = self.suite.model(name, self.place)
-        if model is None and not key:
-            return own
-        if model is None or (key and not model.native and options.has_judge):
-            self.sources[name] = JUDGE
-            return ModelClient(name=name)
-        self.sources[name] = model.source
-        return replace(
-            ModelClient() if key else own,
-            name=name,
-            native=model.native,
-            takes_sample=model.takes_sample,
-        )
-
-
-def refuse_identical(
-    recipe: SampleRecipe, total: Callable[[], int], place: Place
-) -> Callable[[int], Asked]:
-    """Return ``recipe.ask``, which fails if all samples send the same requests."""
-    solver = recipe.solver
-    if solver is None or not solver.is_declared or recipe.earlier is not None:
-        return recipe.ask  # the requests are known only by running the user's code
-    identical = IdenticalPrompts(lambda index: _requests(recipe, index), total)
-
-    def ask(index: int) -> Asked:
-        asked = recipe.ask(index)
-        if identical.n:
-            fix = f"correct the template; if it is intended: tags: [{ALLOWED}]"
-            raise FieldError(identical.text, place, fix)
-        return asked
-
-    return ask
-
-
-def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
-    """Return all requests of a solver for a sample, if every reply is the same."""
-    assert recipe.solver is not None
-    dialogue = recipe.solver.solve(recipe.sample(index), 0)
-    requests: list[Ask] = []
-    try:
-        asks = next(dialogue)
-        for _ in range(_MOST_ROUNDS):
-            requests += asks
-            asks = dialogue.send([_REPLY] * len(asks))
-    except StopIteration:
-        pass
-    except DocumentError:
-        if not requests:
-            raise
-    finally:
-        dialogue.close()
-    return requests
 
 
 _VALUE = 'value: "{{ solver_output.output | string'
@@ -223,11 +138,9 @@ class _TaskBuilder:
         for key in ("type", "evaluated_entity_type"):
             section.raw(key)
 
-    def system(self) -> AssembledTask | None:
+    def system(self) -> AssembledTask:
         recipe = read_system_task(self._definition, self._use.name)
         self._definition.close("the definition of a system task")
-        if recipe is None:
-            return None
         task = Task(
             **self._common(),
             rows=OneRow(),

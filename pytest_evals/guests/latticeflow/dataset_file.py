@@ -1,31 +1,18 @@
 """Reads dataset files: where the rows come from, and the filters. ``_SOURCES`` has all
-types of sources; each returns a function that loads the rows of files, folders, URLs or
-the Hugging Face Hub, so that no row is loaded when the file is read.
+types of sources; each returns a function that loads the rows, so that no row is loaded
+when the file is read.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import os
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
-
-from pytest_evals.data.hub import datasets_library, reading_datasets
-from pytest_evals.data.json_rows import json_row
-from pytest_evals.data.rows import Table
-from pytest_evals.data.sources import Source, load
-from pytest_evals.data.user_files import decode_text, read_text
-from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import Entity
@@ -40,213 +27,14 @@ from pytest_evals.guests.latticeflow.filters import (
     matching_rows,
     read_filter,
 )
-
-ID = "sample_id"
-"""The id column; ids are generated if it is missing."""
-Rows = list[dict[str, Any]]
-_FRONT = re.compile(r"---[ \t]*\n(?P<block>.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
-_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-"""A leading zero marks a code, and more than 18 digits are not read as a number."""
-_NUMBER = re.compile(
-    r"[+-]?(?:(?:0|[1-9]\d*)?\.\d+|(?:0|[1-9]\d*)\.?)(?:[eE][+-]?\d+)?"
+from pytest_evals.guests.latticeflow.tables import (
+    ID,
+    Rows,
+    download,
+    folder_rows,
+    hub_rows,
+    table_rows,
 )
-
-
-def table_rows(path: Path, place: Place, *, typed: bool) -> Rows:
-    """Return the rows of a CSV or JSONL file; ``place`` is that of its name."""
-    if not os.path.isfile(path):
-        near = path.parent.glob(f"*{path.suffix}") if path.parent.is_dir() else ()
-        names = ", ".join(sorted(one.name for one in near)[:5])
-        there = f"; files there: {names}" if names else ""
-        what = f"file_path: file not found: {str(Place(path))!r}{there}"
-        fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(what, place, fix)])
-    stat = path.stat()
-    return [*_table(path.resolve(), (stat.st_mtime_ns, stat.st_size), typed)]
-
-
-@lru_cache(maxsize=64)
-def _table(path: Path, _stamp: tuple[int, int], typed: bool) -> Rows:
-    return _rows(path, read_text(path), None, typed=typed)
-
-
-def _rows(path: Path, text: str, place: Place | None, *, typed: bool) -> Rows:
-    """Return the rows of a text; errors of JSON are at ``place``, or at the line."""
-    if path.suffix.lower() == ".csv":
-        return read_csv(path, text, typed=typed)
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                rows.append(json_row(line))
-            except ValueError as error:
-                where = place or Place(path, number)
-                raise TaskFileError([Problem(str(error), where)]) from None
-    return rows
-
-
-def download(url: str, place: Place, *, typed: bool) -> Rows:
-    """Return the rows of a file at a URL; the ``datasets`` library caches it."""
-    datasets = datasets_library(f"url: {url!r}")
-    try:
-        with reading_datasets():
-            path = Path(datasets.DownloadManager().download(url))
-        text = path.read_bytes().decode("utf-8-sig")
-    except Exception as error:
-        what = f"url: {url!r} cannot be fetched: {type(error).__name__}: {error}"
-        raise TaskFileError([Problem(what, place, unreachable=True)]) from error
-    is_csv = url.partition("?")[0].lower().endswith(".csv")
-    if is_csv:
-        return read_csv(Path(url), text, typed=typed)
-    return _rows(Path("rows.jsonl"), text, place, typed=typed)
-
-
-def hub_rows(
-    path: str,
-    split: str,
-    arguments: Mapping[str, Any],
-    places: tuple[Place, Place],
-    base: Path,
-) -> Rows:
-    """Return the rows of a split on the Hub. ``places``: those of path and split."""
-    others = {key: one for key, one in arguments.items() if key != "name"}
-    source = Source(
-        path=path,
-        name=arguments.get("name"),
-        arguments=others,
-        place=places[0],
-        data_place=places[0],
-        base=base,
-    )
-    rows = _select_split(load(source), path, split, places[1])
-    return [dict(row) for row in Table(rows)]
-
-
-def _select_split(splits: Mapping[str, Any], path: str, split: str, at: Place) -> Any:
-    """Return a split, or a part of one such as ``test[:100]``."""
-    if split in splits:
-        return splits[split]
-    datasets = datasets_library(f"split: {split!r}")
-    lengths = {name: len(rows) for name, rows in splits.items()}
-    try:
-        parts = datasets.ReadInstruction.from_spec(split).to_absolute(lengths)
-    except Exception as error:
-        what = f"split: {path!r} has no split {split!r}"
-        problem = Problem(what, at, f"available splits: {', '.join(splits)}")
-        raise TaskFileError([problem]) from error
-    found = [splits[one.splitname].select(range(one.from_, one.to)) for one in parts]
-    return found[0] if len(found) == 1 else datasets.concatenate_datasets(found)
-
-
-def folder_rows(path: Path, extension: str, place: Place) -> Rows:
-    """Return the rows of a folder; ``place`` is that of its name."""
-    if not os.path.isdir(path):
-        what = f"directory_path: folder not found: {str(Place(path))!r}"
-        fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(what, place, fix)])
-    return read_folder(path, extension)
-
-
-def read_folder(folder: Path, extension: str = "") -> Rows:
-    """Return a row for each text file of a folder and its subfolders. ``extension``:
-    without a dot, in lower case; empty for all files except PDFs.
-
-    Columns are ``sample_id`` (SHA-256 of the bytes), ``file_name`` and ``content``.
-    YAML front matter between ``---`` lines adds columns and is not part of the content.
-    """
-    selected = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and path.suffix.lower() != ".pdf"
-        and (not extension or path.suffix.lower() == f".{extension}")
-    ]
-    ordered = sorted(selected, key=lambda path: path.relative_to(folder).as_posix())
-    return [_document(path) for path in ordered]
-
-
-def _document(path: Path) -> dict[str, Any]:
-    raw = path.read_bytes()
-    columns, content = _split_front_matter(decode_text(raw, path).replace("\r\n", "\n"))
-    own = {ID: hashlib.sha256(raw).hexdigest(), "file_name": path.name}
-    return {**columns, **own, "content": content}
-
-
-def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the front matter's columns and the rest; invalid ones are content."""
-    match = _FRONT.match(text)
-    if match is None:
-        return {}, text
-    try:
-        columns = yaml.load(match["block"] or "", BoundedLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}, text
-    if not isinstance(columns, dict):
-        return {}, text
-    return {str(name): value for name, value in columns.items()}, text[match.end() :]
-
-
-def read_csv(path: Path, text: str, *, typed: bool = True) -> Rows:
-    """Return the rows of a text. ``typed``: whether a column is read as booleans,
-    integers or floats if all of its cells are; otherwise cells are strings. An empty
-    cell is ``None``. The document id is always a string."""
-    header, rows = _cells(path, text)
-    columns = [
-        _column(name, [row[n] for row in rows], typed=typed)
-        for n, name in enumerate(header)
-    ]
-    return [
-        dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)
-    ]
-
-
-def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows; missing cells at the end of a row are empty."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    longest = csv.field_size_limit(sys.maxsize)
-    rows = []
-    try:
-        header = next(reader, [])
-        _check_header(path, header)
-        for cells in reader:
-            if len(cells) > len(header):
-                what = f"{len(cells)} cells, but the header has {len(header)}"
-                fix = "quote cells that contain a comma or a line break"
-                raise TaskFileError([Problem(what, Place(path, reader.line_num), fix)])
-            if cells:
-                rows.append(cells + [""] * (len(header) - len(cells)))
-    except csv.Error as error:
-        place = Place(path, reader.line_num)
-        raise TaskFileError([Problem(f"invalid CSV: {error}", place)]) from None
-    finally:
-        csv.field_size_limit(longest)
-    return header, rows
-
-
-def _check_header(path: Path, header: Sequence[str]) -> None:
-    for name in header:
-        if header.count(name) > 1 or not name.strip():
-            is_named = bool(name.strip())
-            what = f"duplicate column {name!r}" if is_named else "a column has no name"
-            raise TaskFileError([Problem(what, Place(path, 1))])
-
-
-def _column(name: str, cells: Sequence[str], *, typed: bool) -> Sequence[Any]:
-    if not typed:
-        return cells
-    convert = str if name == ID else _conversion([x for x in cells if x != ""])
-    return [None if cell == "" else convert(cell) for cell in cells]
-
-
-def _conversion(cells: Sequence[str]) -> Callable[[str], Any]:
-    if all(cell.lower() in ("true", "false") for cell in cells):
-        return lambda cell: cell.lower() == "true"
-    if all(_INTEGER.fullmatch(cell) for cell in cells):
-        return int
-    if all(_NUMBER.fullmatch(cell) for cell in cells):
-        return float
-    return str
-
 
 _TABLES = (".csv", ".jsonl")
 _TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
@@ -310,7 +98,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     top = Section(entity.file, problems)
     header = read_header(top, "a dataset", ("key", "display_name"))
     load: Load | None = None
-    filters: list[SampleFilter | None] = []
+    filters: list[SampleFilter] = []
     given = [key for key in _ORIGINS if top.raw(key) is not None]
     if len(given) != 1:
         listed = f", not {' and '.join(given)}" if given else ""
@@ -329,8 +117,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     top.close("a dataset")
     if problems or load is None:
         raise TaskFileError(problems)
-    kept = tuple(one for one in filters if one is not None)
-    return DatasetFile(header.key, load, kept, entity.place)
+    return DatasetFile(header.key, load, tuple(filters), entity.place)
 
 
 def _source(section: Section) -> Load | None:

@@ -1,18 +1,14 @@
 """Reads the fields that sections of LatticeFlow's files share: headers, required keys,
-templates, sections whose ``type`` selects a reader, and ``config_spec``: the parameters
-of a task and their allowed values. ``_PARAMETERS`` has all types of parameters.
+templates, and sections whose ``type`` selects a reader.
 
-All functions add errors to the problems of their section. Values of parameters are not
-converted, with two exceptions: an integer is accepted as a float, and a float with an
-integer value (1.0) as an integer.
+All functions add errors to the problems of their section, and return a value that can
+be used nevertheless: a file with problems is refused once all of it is read.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -20,8 +16,6 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    did_you_mean,
-    unknown_name,
 )
 from pytest_evals.guests.latticeflow.prompts.templates import (
     SampleTemplate,
@@ -122,9 +116,11 @@ def required_key(section: Section, owner: str, example: str) -> str:
 
 def required_section(
     section: Section, key: str, example: str, what: str = ""
-) -> Section | None:
-    """Return a required nested mapping, or ``None``."""
-    return section.section(key) if need(section, key, example, what) else None
+) -> Section:
+    """Return a required nested mapping. One that is missing is empty, and has no
+    further problems."""
+    found = section.section(key) if need(section, key, example, what) else None
+    return found or Section(section.file, [], {}, (*section.steps, key))
 
 
 def required_entries(
@@ -143,8 +139,9 @@ def read_typed(
     owner: str,
     readers: Mapping[str, Callable[..., T]],
     *arguments: Any,
-) -> T | None:
+) -> T:
     """Return what the reader of the section's ``type`` returns, and close the section.
+    A section without a valid type is read as one of the first, without its problems.
 
     Args:
         noun: Name of the types in messages: ``metric``.
@@ -153,7 +150,8 @@ def read_typed(
     """
     kind = section.one_of("type", noun, tuple(readers), "")
     if not kind:
-        return None
+        unread = Section(section.file, [], section.values, section.steps)
+        return next(iter(readers.values()))(unread, *arguments)
     result = readers[kind](section, *arguments)
     section.close(f"{owner} of type {kind}")
     return result
@@ -170,310 +168,27 @@ def or_problems(
         return None
 
 
-def text_template(section: Section, key: str, text: str) -> SampleTemplate | None:
-    """Return the template of a text under a key."""
-    return or_problems(section, compile_template, text, section.place(key), key)
+def text_template(
+    section: Section, key: str, text: str, place: Place | None = None
+) -> SampleTemplate:
+    """Return the template of a text under a key; an empty one if it is invalid."""
+    place = place or section.place(key)
+    found = or_problems(section, compile_template, text, place, key)
+    return found or compile_template("", place, key)
 
 
-def template(
-    section: Section, key: str, example: str, *, required: bool = True
-) -> SampleTemplate | None:
-    """Return the template under a key, or ``None``."""
-    if not required and section.raw(key) is None:
-        return None
+def template(section: Section, key: str, example: str) -> SampleTemplate:
+    """Return the required template under a key."""
     return text_template(section, key, required_text(section, key, example))
+
+
+def optional_template(section: Section, key: str) -> SampleTemplate | None:
+    """Return the template under a key, or ``None``."""
+    given = section.raw(key)
+    return None if given is None else text_template(section, key, section.text(key))
 
 
 def unique_name(base: str, taken: Sequence[str] | Mapping[str, Any]) -> str:
     """Return the name, with a number if it is taken."""
     names = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
-
-
-_USAGES = (
-    "model_under_test",
-    "judge_model",
-    "synthesizer_model",
-    "productivity_assistant",
-)
-_KINDS = ("freeform", "python", "jinja")
-_QUOTE = "quote it: YAML reads yes, no, on and off as true and false"
-
-
-class _BadValueError(Exception):
-    """The value is invalid for its parameter; the message completes "must be …"."""
-
-
-Check = Callable[[Any], Any]
-"""Returns the value; raises :class:`_BadValueError`."""
-
-
-class ParameterValue(NamedTuple):
-    """A value and the place where it was set."""
-
-    value: Any
-    place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One entry of ``config_spec``."""
-
-    key: str  # as in << config.key >>
-    type: str
-    place: Place
-    check: Check
-    nullable: bool = False
-    default: Any = None
-    usage: str = ""
-    mapping: Mapping[str, Any] = field(default_factory=dict)
-    """Value of a category → its replacement."""
-
-    def checked(self, value: Any) -> Any:
-        """Return the value; raises ``ValueError`` if it is invalid."""
-        if value is None and self.nullable:
-            return None
-        try:
-            return self.check(value)
-        except _BadValueError as error:
-            raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
-
-
-def read_parameters(top: Section) -> tuple[Parameter, ...]:
-    """Return the parameters of an entity; errors go to the section's problems."""
-    found: dict[str, Parameter] = {}
-    for entry in top.entries("config_spec"):
-        one = _parameter(entry)
-        if one is None:
-            continue
-        if one.key in found:
-            what = f"duplicate parameter {one.key!r}"
-            entry.problem("key", f"{what}; first at {found[one.key].place}")
-        found[one.key] = one
-    return tuple(found.values())
-
-
-def dataset_parameter(key: str, place: Place) -> Parameter:
-    """Return a parameter for a dataset that no file declares."""
-    return Parameter(key=key, type="dataset", place=place, check=_any_text)
-
-
-def resolve_values(
-    parameters: Sequence[Parameter],
-    given: Mapping[str, ParameterValue],
-    problems: list[Problem],
-    fallback: Callable[[Parameter], Any],
-) -> dict[str, Any]:
-    """Return the value of each parameter: the one that was given, else its default,
-    else ``null``. An unknown key is a problem, and a parameter without any value, if
-    ``fallback`` returns ``None`` for it."""
-    known = {one.key: one for one in parameters}
-    for key in given.keys() - known.keys():
-        what = unknown_name("parameter", key, known)
-        problems.append(Problem(what, given[key].place))
-    values: dict[str, Any] = {}
-    for one in parameters:
-        value = one.default
-        if one.key in given:
-            try:
-                value = one.checked(given[one.key].value)
-            except ValueError as error:
-                problems.append(Problem(str(error), given[one.key].place))
-        elif value is None and not one.nullable:
-            value = fallback(one)
-            if value is None:
-                what = f"the parameter {one.key!r} has no value"
-                option = f"--evals-latticeflow-config {one.key}=…"
-                fix = f"{option}, or task_config in a run file"
-                problems.append(Problem(what, one.place, fix))
-        values[one.key] = (
-            one.mapping.get(value, value) if isinstance(value, str) else value
-        )
-    return values
-
-
-def _parameter(entry: Section) -> Parameter | None:
-    kind = entry.one_of("type", "parameter type", tuple(_PARAMETERS), "")
-    key = entry.text("key")
-    if not key:
-        entry.problem("key", "a parameter needs a key", "key: my_parameter")
-    if not entry.text("display_name"):
-        what = f"display_name of the parameter {key!r} is missing"
-        entry.problem("display_name", what, f'display_name: "{key or "…"}"')
-    entry.text("description")
-    nullable, default = entry.flag("nullable"), entry.raw("default_value")
-    usage = ""
-    if kind == "model" and entry.raw("usage") is not None:
-        usage = entry.one_of("usage", "usage", _USAGES, "")
-    check = _PARAMETERS[kind](entry) if kind else _any_value
-    mapping = _mapping(entry) if kind == "categorical" else {}
-    entry.close(f"a parameter of type {kind}" if kind else "a parameter")
-    if not kind or not key:
-        return None
-    one = Parameter(
-        key=key,
-        type=kind,
-        place=entry.place("key"),
-        check=check,
-        nullable=nullable,
-        usage=usage,
-        mapping=mapping,
-    )
-    if default is None:
-        return one
-    try:
-        return replace(one, default=one.checked(default))
-    except ValueError as error:
-        entry.problem("default_value", f"default_value: {error}")
-        return one
-
-
-def _string_parameter(entry: Section) -> Check:
-    if "string_kind" in entry:
-        entry.one_of("string_kind", "string_kind", _KINDS, _KINDS[0])
-    entry.text("default_file_content")
-    for example in entry.entries("examples"):
-        for key in ("value", "display_name"):
-            if not isinstance(example.raw(key), str):
-                example.problem(key, f"{key} of an example must be a string")
-        example.close("an example")
-    return _any_text
-
-
-def _number(entry: Section, base: Check) -> Check:
-    least, most = _bound(entry, "min", base), _bound(entry, "max", base)
-    if least is not None and most is not None and least > most:
-        entry.problem("min", f"min ({least}) must be at most max ({most})")
-
-    def check(value: Any) -> Any:
-        number = base(value)
-        if least is not None and number < least:
-            raise _BadValueError(f"at least {least}")
-        if most is not None and number > most:
-            raise _BadValueError(f"at most {most}")
-        return number
-
-    return check
-
-
-def _bound(entry: Section, key: str, base: Check) -> Any:
-    value = entry.raw(key)
-    try:
-        return None if value is None else base(value)
-    except _BadValueError as error:
-        entry.problem(key, f"{key} must be {error}, not {value!r}")
-        return None
-
-
-def _category(entry: Section) -> Check:
-    allowed = entry.take("allowed_values", list, [])
-    if not allowed:
-        fix = 'allowed_values: ["easy", "hard"]'
-        entry.problem("allowed_values", "allowed_values must be a list of strings", fix)
-    for number, word in enumerate(allowed):
-        if not isinstance(word, str):
-            what = f"allowed_values must contain strings, not {word!r}"
-            fix = _QUOTE if isinstance(word, bool) else f"quote it: {str(word)!r}"
-            entry_problem(entry, "allowed_values", number, what, fix)
-    multiple = entry.flag("multiple")
-
-    def check(value: Any) -> Any:
-        several = multiple and isinstance(value, list)
-        for one in value if several else [value]:
-            if one not in allowed:
-                hint = did_you_mean(str(one), [str(word) for word in allowed])
-                words = ", ".join(map(repr, allowed))
-                raise _BadValueError(f"one of {words}{hint and f' ({hint[2:]})'}")
-        return [value] if multiple and not several else value
-
-    return check
-
-
-def _mapping(entry: Section) -> Mapping[str, Any]:
-    allowed: Any = entry.values.get("allowed_values")
-    allowed = allowed if isinstance(allowed, list) else []
-    mapping = entry.take("values_mapping", dict, {})
-    for name, value in mapping.items():
-        if name not in allowed:
-            what = f"{name!r} is not one of allowed_values"
-            hint = did_you_mean(str(name), [str(word) for word in allowed])
-            entry.problem("values_mapping", f"values_mapping: {what}{hint}")
-        if not isinstance(value, int | float | bool | str):
-            what = f"{name!r} must map to a number, a string or a boolean"
-            entry.problem("values_mapping", f"values_mapping: {what}")
-    return mapping
-
-
-def _each(entry: Section, key: str, container: type[Any], noun: str) -> Check:
-    """Return the check of a list or mapping, whose items have the type under a key."""
-    kind = entry.values["type"]
-    if not need(entry, key, "string", f"a parameter of type {kind} needs {key}"):
-        return _any_value
-    one = _DTYPES[entry.one_of(key, key, tuple(_DTYPES), "string")]
-
-    def check(value: Any) -> Any:
-        if not isinstance(value, container):
-            raise _BadValueError(noun)
-        try:
-            if isinstance(value, dict):
-                return {str(name): one(inner) for name, inner in value.items()}
-            return [one(inner) for inner in value]
-        except _BadValueError as error:
-            each = "each value" if isinstance(value, dict) else "each item"
-            raise _BadValueError(f"{noun}, {each} {error}") from None
-
-    return check
-
-
-def _any_value(value: Any) -> Any:
-    return value
-
-
-def _any_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _BadValueError("a string")
-    return value
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _BadValueError("an integer")
-    return value
-
-
-def _float(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or math.isnan(value):
-        raise _BadValueError("a number")
-    return float(value)
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _BadValueError("true or false")
-    return value
-
-
-_DTYPES: Mapping[str, Check] = {
-    "string": _any_text,
-    "integer": _integer,
-    "float": _float,
-    "boolean": _boolean,
-}
-"""Type of the items of a list or mapping → check."""
-_PARAMETERS: Mapping[str, Callable[[Section], Check]] = {
-    "float": lambda entry: _number(entry, _float),
-    "int": lambda entry: _number(entry, _integer),
-    "boolean": lambda _entry: _boolean,
-    "string": _string_parameter,
-    "model": lambda _entry: _any_text,  # the values of these are keys or names
-    "dataset": lambda _entry: _any_text,
-    "dataset_column": lambda _entry: _any_text,
-    "task_result": lambda _entry: _any_text,
-    "list": lambda entry: _each(entry, "dtype", list, "a list"),
-    "categorical": _category,
-    "dict": lambda entry: _each(entry, "value_dtype", dict, "a mapping"),
-}
-"""Type → reader of the keys of that type, which returns the check of values."""

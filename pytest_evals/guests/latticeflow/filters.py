@@ -47,7 +47,7 @@ class SampleFilter:
             raise FieldError(what, self.expression.place) from None
 
 
-def read_filter(section: Section) -> SampleFilter | None:
+def read_filter(section: Section) -> SampleFilter:
     """Return a filter; errors are added to the problems of the section."""
     op = section.one_of("op", "filter operation", tuple(_OPS), "")
     text = section.take("expression", str, "")
@@ -58,12 +58,9 @@ def read_filter(section: Section) -> SampleFilter | None:
     for key in () if op else ("value", "values"):
         section.raw(key)
     section.close(f"a filter with op: {op}" if op else "a filter")
-    if not op or not text:
-        return None
     place = section.place("expression")
-    expression = or_problems(section, compile_expression, text, place)
-    if expression is None:
-        return None
+    expression = or_problems(section, compile_expression, text or "0", place)
+    expression = expression or compile_expression("0", place)
     return SampleFilter(op=op, expression=expression, expected=expected)
 
 
@@ -186,12 +183,11 @@ def read_actions(definition: Section) -> tuple[Action, ...]:
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
         inner = required_section(entry, "filter", fix, "an action needs a filter")
-        one = read_filter(inner) if inner is not None else None
+        one = Action(key, read_filter(inner))
         entry.close("an action")
         if key in found:
             entry.problem("key", f"duplicate action {key!r}")
-        if one is not None:
-            found[key] = Action(key, one)
+        found[key] = one
     return tuple(found.values())
 
 

@@ -16,21 +16,22 @@ from typing import Any
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
-from pytest_evals.guests.latticeflow.dataset_file import ID, GeneratedSource, Rows
+from pytest_evals.guests.latticeflow.dataset_file import GeneratedSource
 from pytest_evals.guests.latticeflow.fields import (
-    ParameterValue,
-    or_problems,
     read_header,
-    read_parameters,
     read_typed,
     required_entries,
     required_name,
     required_section,
+    text_template,
+)
+from pytest_evals.guests.latticeflow.parameters import (
+    ParameterValue,
+    read_parameters,
     resolve_values,
 )
 from pytest_evals.guests.latticeflow.prompts.templates import (
     SampleTemplate,
-    compile_template,
 )
 from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.snippets import (
@@ -38,6 +39,7 @@ from pytest_evals.guests.latticeflow.snippets import (
     snippet_of,
     to_json,
 )
+from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 Row = Mapping[str, Any]
 Start = Callable[[], Iterable[Row]]
@@ -68,13 +70,10 @@ def generate_rows(
     of a secret of that file → its value."""
     problems: list[Problem] = []
     definition = _definition(file, secret, source, problems)
-    start, synthesizers = None, list[Synthesizer]()
-    if definition is not None:
-        start = _start(definition, datasets)
-        synthesizers = _synthesizers(definition)
-        definition.one_of("type", "generator type", (_TYPE,), _TYPE)
-        definition.close("the definition of a generator")
-    if problems or start is None:
+    start, synthesizers = _start(definition, datasets), _synthesizers(definition)
+    definition.one_of("type", "generator type", (_TYPE,), _TYPE)
+    definition.close("the definition of a generator")
+    if problems:
         raise TaskFileError(problems)
     try:
         rows: Iterable[Row] = start()
@@ -95,7 +94,7 @@ def _definition(
     secret: Callable[[str], str | None],
     source: GeneratedSource,
     problems: list[Problem],
-) -> Section | None:
+) -> Section:
     outer = Section(file, problems)
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
@@ -106,17 +105,15 @@ def _definition(
     outer.raw("definition")
     outer.close("a generator")
     filled = substitute(file, ("definition",), Values(values, secret), problems)
-    return Section(filled, problems).section("definition")
+    return required_section(Section(filled, problems), "definition", "{dataset: …}")
 
 
-def _start(definition: Section, datasets: Datasets) -> Start | None:
+def _start(definition: Section, datasets: Datasets) -> Start:
     what, fix = "a generator needs a dataset", "{type: empty}"
     section = required_section(definition, "dataset", fix, what)
-    if section is None:
-        return None
     if section.values.get("type") == "task_result":
         section.problem("type", "task_result samples require LatticeFlow's server")
-        return None
+        section = Section(section.file, [], {"type": "empty"}, section.steps)
     return read_typed(section, "kind of samples", "a dataset", _READERS, datasets)
 
 
@@ -205,7 +202,7 @@ def _synthesizers(definition: Section) -> list[Synthesizer]:
             entry.problem("type", f"{what} here", fix)
             continue
         found.append(read_typed(entry, "synthesizer", "a synthesizer", _SYNTHESIZERS))
-    return [one for one in found if one is not None]
+    return found
 
 
 def _unchanged(entry: Section) -> Synthesizer:
@@ -219,11 +216,10 @@ def _drop(entry: Section) -> Synthesizer:
     return lambda row: [{k: v for k, v in row.items() if k not in columns}]
 
 
-def _python(entry: Section) -> Synthesizer | None:
+def _python(entry: Section) -> Synthesizer:
     names = [key for key in entry.values if str(key).endswith("_snippet")]
     key = names[0] if len(names) == 1 else "synthesize_snippet"
-    function = snippet_of(entry, key, "synthesize")
-    return partial(_run_snippet, function) if function is not None else None
+    return partial(_run_snippet, snippet_of(entry, key, "synthesize"))
 
 
 def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
@@ -236,7 +232,7 @@ def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
     return function.read(read, dict(row))
 
 
-def _template(entry: Section) -> Synthesizer | None:
+def _template(entry: Section) -> Synthesizer:
     given: Any = entry.take("template", (str, list), "")
     texts = [str(one) for one in given] if isinstance(given, list) else [given]
     fields = entry.take("fields", dict, {})
@@ -247,13 +243,9 @@ def _template(entry: Section) -> Synthesizer | None:
             )
     if not any(texts):
         entry.problem("template", "template is missing", 'template: "Is {what} red?"')
-        return None
     place = entry.text_place("template")
-    templates = [
-        or_problems(entry, compile_template, text, place, "template") for text in texts
-    ]
-    complete = [one for one in templates if one is not None]
-    return partial(_fill_templates, complete, fields)
+    templates = [text_template(entry, "template", text, place) for text in texts]
+    return partial(_fill_templates, templates, fields)
 
 
 def _fill_templates(
@@ -268,7 +260,7 @@ def _fill_templates(
             yield {**row, TEXT: filled}
 
 
-_SYNTHESIZERS: Mapping[str, Callable[[Section], Synthesizer | None]] = {
+_SYNTHESIZERS: Mapping[str, Callable[[Section], Synthesizer]] = {
     "empty": _unchanged,
     "template": _template,
     "python": _python,

@@ -12,14 +12,12 @@ from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
 from pytest_evals.guests.latticeflow.assembly import AssembledTask, TaskUse, assemble
 from pytest_evals.guests.latticeflow.entities import Entities, Entity
-from pytest_evals.guests.latticeflow.fields import ParameterValue
+from pytest_evals.guests.latticeflow.parameters import ParameterValue
+from pytest_evals.guests.latticeflow.policy import PolicyRule, gates_of, read_policy
 from pytest_evals.guests.latticeflow.run_file import (
     OPTION,
     Evaluation,
-    PolicyRule,
     Specification,
-    gates_of,
-    read_policy,
     read_run,
 )
 from pytest_evals.guests.latticeflow.suite import EntitySuite

@@ -49,8 +49,8 @@ from pytest_evals.guests.latticeflow.models import (
     parsed,
     spend_plan,
 )
+from pytest_evals.guests.latticeflow.prompts.items import wrap
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.guests.latticeflow.prompts.trace import wrap
 from pytest_evals.guests.latticeflow.snippets import snippet_of
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.settings import OPENAI_URL, read_settings
@@ -68,7 +68,7 @@ def read_adapter(entity: Entity) -> Adapter:
     request = _read_template(top, "process_input")
     reply = _read_template(top, "process_output")
     top.close("a model adapter")
-    if problems or request is None or reply is None:
+    if problems:
         raise TaskFileError(problems)
 
     def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
@@ -88,10 +88,8 @@ def read_adapter(entity: Entity) -> Adapter:
     )
 
 
-def _read_template(top: Section, key: str) -> SampleTemplate | None:
+def _read_template(top: Section, key: str) -> SampleTemplate:
     inner = required_section(top, key, "{language: jinja, source_code: …}")
-    if inner is None:
-        return None
     inner.one_of("language", "language", ("jinja",), "jinja")
     result = template(inner, "source_code", "{{ input | tojson }}")
     inner.close(key)
@@ -175,17 +173,15 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     fix = "{connection_type: custom_connection, url: …}"
     config = required_section(top, "config", fix)
     top.close("a model")
-    model = None
-    if config is not None:
-        key, known = "connection_type", tuple(_CONNECTIONS)
-        default = known[0] if config.values.get(key) is None else ""
-        kind = config.one_of(key, "connection type", known, default)
-        if kind:
-            model = _CONNECTIONS[kind](reader, config)
-            if reader.limits and kind not in _SERVED:
-                what = f"models with connection_type: {kind} have no spend cap"
-                top.problem(next(iter(reader.limits)), what)
-            config.close(f"a connection of type {kind}")
+    key, known, model = "connection_type", tuple(_CONNECTIONS), None
+    default = known[0] if config.values.get(key) is None else ""
+    kind = config.one_of(key, "connection type", known, default)
+    if kind:
+        model = _CONNECTIONS[kind](reader, config)
+        if reader.limits and kind not in _SERVED:
+            what = f"models with connection_type: {kind} have no spend cap"
+            top.problem(next(iter(reader.limits)), what)
+        config.close(f"a connection of type {kind}")
     if problems or model is None:
         raise TaskFileError(problems)
     return model
@@ -228,7 +224,7 @@ class _ModelReader:
         timed = Section(file, config.problems, config.values, config.steps)
         config.raw("run_inference_snippet")
         function = snippet_of(timed, "run_inference_snippet", "run_inference")
-        if adapter is None or function is None:
+        if adapter is None:
             return None
         takes_sample = function.declares("sample")
 

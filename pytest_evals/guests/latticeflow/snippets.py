@@ -36,7 +36,7 @@ from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.guests.latticeflow.fields import or_problems
-from pytest_evals.guests.latticeflow.prompts import output, trace
+from pytest_evals.guests.latticeflow.prompts import items, output, trace
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 
 _GUARDED = ContextVar("_GUARDED", default=0)
@@ -145,10 +145,10 @@ class MessageStatus(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-SystemTaskMetricEntry = trace.part_kind("SystemTaskMetricEntry", __name__, reason=None)
-SystemTaskOutput = trace.part_kind("SystemTaskOutput", __name__)
+SystemTaskMetricEntry = items.part_kind("SystemTaskMetricEntry", __name__, reason=None)
+SystemTaskOutput = items.part_kind("SystemTaskOutput", __name__)
 _NAMES: Mapping[str, Any] = {
-    **{name: getattr(trace, name) for name in trace.PART_KINDS},
+    **{name: getattr(items, name) for name in items.PART_KINDS},
     "ChatCompletionModelOutput": output.ChatCompletionModelOutput,
     "ChatCompletionModelOutputChoice": output.ChatCompletionModelOutputChoice,
     "ChatCompletionOutputMessage": output.ChatCompletionOutputMessage,
@@ -330,23 +330,23 @@ class SnippetFunction:
         return FieldError(f"{self.name} {what}", self.place, fix)
 
 
-def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
+def snippet_of(section: Section, key: str, name: str) -> SnippetFunction:
     """Return the function ``name`` of the snippet under a key; errors are added to the
-    problems of the section."""
-    source = section.take(key, str, "")
+    problems of the section, and the function does nothing."""
+    source, found = section.take(key, str, ""), None
+    place, rules = section.text_place(key), section.file.code
     if not source:
         if section.values.get(key) in (None, ""):
             section.problem(key, f"{key} is missing", f"{key}: !include my_code.py")
-        return None
-    place, rules = section.text_place(key), section.file.code
-    if not rules.may_run(place.path):
+    elif not rules.may_run(place.path):
         what = f"{key}: Python files outside the suite are not executed"
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
-        return None
-    return or_problems(
-        section, lambda: Snippet(source, place, rules.seconds).function(name)
-    )
+    else:
+        found = or_problems(
+            section, lambda: Snippet(source, place, rules.seconds).function(name)
+        )
+    return found or Snippet(f"{name} = None", place).function(name)
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:

@@ -13,7 +13,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.dataset_file import (
     GeneratedSource,
     Loading,
-    Rows,
     read_dataset,
 )
 from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
@@ -25,6 +24,7 @@ from pytest_evals.guests.latticeflow.model_file import (
 )
 from pytest_evals.guests.latticeflow.models import Adapter
 from pytest_evals.guests.latticeflow.reader import Environment, Values, substitute
+from pytest_evals.guests.latticeflow.tables import Rows
 from pytest_evals.masking.registry import learn_secret
 
 

@@ -25,20 +25,22 @@ from pytest_evals.data.rows import (
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
-from pytest_evals.guests.latticeflow.dataset_file import ID, Rows
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import (
-    Parameter,
-    dataset_parameter,
     entry_problem,
     read_header,
-    read_parameters,
     required_section,
+)
+from pytest_evals.guests.latticeflow.parameters import (
+    Parameter,
+    dataset_parameter,
+    read_parameters,
 )
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.reader import parameter_of
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.guests.latticeflow.suite import EntitySuite
+from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 DATASET_KEY = "dataset_key"
 """Implicit parameter of a task that evaluates a dataset but does not name one."""
@@ -76,12 +78,10 @@ def read_task(entity: Entity) -> TaskEntity:
     evaluated = _deprecated_type(top, warnings)
     definition = required_section(top, "definition", "{scorers: []}")
     top.close("a task")
-    kind, lacks_dataset = "", False
-    if definition is not None:
-        kind = _kind(definition, warnings)
-        if kind != "system_task":
-            lacks_dataset = definition.values.get("dataset") is None
-            _check_shape(definition, evaluated or _own_type(definition))
+    kind, lacks_dataset = _kind(definition, warnings), False
+    if kind != "system_task":
+        lacks_dataset = definition.values.get("dataset") is None
+        _check_shape(definition, evaluated or _own_type(definition))
     if problems:
         raise TaskFileError(problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):

@@ -35,10 +35,10 @@ from pytest_evals import evaluate
 from pytest_evals.core.record import Status
 from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.errors import TaskFileError
-from pytest_evals.guests.latticeflow import fields, filters, generator
+from pytest_evals.guests.latticeflow import filters, generator, parameters
 from pytest_evals.guests.latticeflow.loader import load_tasks
 from pytest_evals.guests.latticeflow.metrics import reader as metrics
-from pytest_evals.guests.latticeflow.metrics.reader import FUNCTIONS
+from pytest_evals.guests.latticeflow.metrics.trials import FUNCTIONS
 from pytest_evals.guests.latticeflow.scoring import reader as reading
 from pytest_evals.guests.latticeflow.solvers import conversations as multi
 from pytest_evals.guests.latticeflow.solvers import reader as solvers
@@ -213,7 +213,7 @@ def test_each_construct_has_a_file_that_is_right_and_one_that_is_wrong():
         "aggregators": [
             f.replace("@", "_at_").replace("^", "_all_") for f in FUNCTIONS
         ],
-        "parameters": [*fields._PARAMETERS],
+        "parameters": [*parameters._PARAMETERS],
         "filters": [*filters._OPS],
         "generators": [*generator._SYNTHESIZERS, *generator._READERS],
     }

@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem
-from pytest_evals.guests.latticeflow.fields import (
+from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
     ParameterValue,
     read_parameters,

@@ -1,6 +1,5 @@
 """Reads a scorer's ``metrics`` (``_READERS`` has all types), classification metrics
-among them, and trials: repeated solving of each sample, and the aggregation of their
-scores.
+among them.
 
 Without counts, recall, precision and F1 are NaN if computed from counts, and 0 if
 computed from labels.
@@ -10,19 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
-from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.fields import (
     check_key,
-    need,
     read_typed,
-    required_section,
     required_text,
     unique_name,
 )
@@ -214,8 +209,6 @@ def read_metrics(section: Section, warnings: list[str]) -> tuple[ScorerValue, ..
             check_key(entry, "a metric")
         key = unique_name(given or str(kind), [*keys])
         found = read_typed(entry, "metric", "a metric", _READERS, key)
-        if found is None:
-            continue
         if given is not None and key != given:
             entry.problem("key", f"duplicate metric {given!r}")
         elif key != (given or kind):
@@ -292,8 +285,6 @@ def _multiclass(entry: Section, key: str) -> list[ScorerValue]:
 
 def _python(entry: Section, key: str) -> list[ScorerValue]:
     function = snippet_of(entry, "compute_metrics_snippet", "compute_metrics")
-    if function is None:
-        return []
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
         scores = [SampleScore(*one) for one in flatten(values)]
@@ -333,99 +324,3 @@ _READERS: Mapping[str, Reader] = {
     "std_dev": _of_field(standard_deviation, "std_dev"),
     "weighted_average": _weighted,
 }
-
-
-FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregator:
-    """Aggregates one score over trials."""
-
-    score: str
-    function: str  # one of FUNCTIONS
-    k: int = 1  # attempts of pass@k and pass^k; may exceed the number of trials
-    name: str = ""  # of the result; empty for score and function
-
-    @property
-    def result(self) -> str:
-        """Name of the result: ``is_correct.pass@3``."""
-        function = self.function
-        if function.startswith("pass"):
-            function = f"{function[:-1]}{self.k}"
-        return self.name or f"{self.score}.{function}"
-
-    def aggregate(self, values: Sequence[float]) -> float:
-        """Return the aggregate of all trials. ``pass@k`` and ``pass^k`` need values of
-        0 or 1."""
-        if self.function in ("min", "max"):
-            return float(min(values) if self.function == "min" else max(values))
-        share = sum(values) / len(values)
-        if self.function == "mean":
-            return share
-        if any(value not in (0, 1) for value in values):
-            raise DocumentError(
-                f"{self.function} needs values of 0 or 1, but {self.score!r} is "
-                f"{next(v for v in values if v not in (0, 1))!r}"
-            )
-        if self.function == "pass^k":
-            return float(share**self.k)
-        return 1.0 - float((1 - share) ** self.k)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
-    """Repeated solving of each sample. ``n``: number of trials, at least 2."""
-
-    n: int
-    aggregators: tuple[Aggregator, ...] = ()
-
-    def aggregate(self, scores: Sequence[SampleScore]) -> SampleScore:
-        """Return the aggregate of all trials' scores.
-
-        A score without an aggregator has its mean, as ``x.mean``; text values are left
-        out. A score's own name also refers to its mean, so metrics can use either.
-        """
-        numbers: dict[str, list[float]] = {}
-        for one in scores:
-            for name, value in one.values.items():
-                number = number_of(value)
-                if number is not None:
-                    numbers.setdefault(name, []).append(number)
-        results: dict[str, Any] = {}
-        for name, values in numbers.items():
-            own = [one for one in self.aggregators if one.score == name]
-            for aggregator in own or [Aggregator(score=name, function="mean")]:
-                results[aggregator.result] = aggregator.aggregate(values)
-        for name, values in numbers.items():
-            results.setdefault(name, sum(values) / len(values))
-        metadata: Mapping[str, Any] = {"trials": [one.to_dict() for one in scores]}
-        return SampleScore(results, metadata)
-
-
-def read_trials(section: Section) -> Trials:
-    """Return the trials of a task; errors are added to the problems of the section."""
-    need(section, "num_trials", "3")
-    n = section.whole("num_trials", 2, 2, MOST_REPEATS)
-    entries = section.entries("score_aggregators")
-    aggregators = tuple(
-        one for one in map(_read_aggregator, entries) if one is not None
-    )
-    section.close("trials")
-    return Trials(n=n, aggregators=aggregators)
-
-
-def _read_aggregator(entry: Section) -> Aggregator | None:
-    score = required_text(entry, "score_name", "is_correct")
-    inner = required_section(entry, "aggregator", "{function: mean}")
-    entry.close("an entry of score_aggregators")
-    if inner is None:
-        return None
-    function, k = inner.one_of("function", "function", FUNCTIONS, ""), 1
-    if not function.startswith("pass"):
-        inner.refuse("k", f"{function} does not use it")
-    elif need(inner, "k", "3", f"{function} needs k"):
-        k = inner.whole("k", 1, 1)
-    name = inner.text("score_name")
-    inner.close("an aggregator")
-    return Aggregator(score=score, function=function, k=k, name=name)

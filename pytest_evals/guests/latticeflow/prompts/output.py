@@ -16,21 +16,20 @@ from copy import copy, deepcopy
 from typing import Any, ClassVar
 
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.latticeflow.prompts.trace import (
+from pytest_evals.guests.latticeflow.prompts.items import (
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     Message,
     Part,
     Structured,
-    Trace,
     items_of,
     part_kind,
     reply_items,
     text_of,
-    trace_of,
     unwrap,
     wrap,
 )
+from pytest_evals.guests.latticeflow.prompts.trace import Trace, trace_of
 
 ChatCompletionOutputMessage = part_kind(
     "ChatCompletionOutputMessage",

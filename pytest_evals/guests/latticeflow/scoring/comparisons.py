@@ -19,15 +19,15 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, MissingExtraError, abbreviated
-from pytest_evals.guests.latticeflow.fields import template
+from pytest_evals.guests.latticeflow.fields import optional_template, template
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
+from pytest_evals.guests.latticeflow.prompts.items import unwrap
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
-from pytest_evals.guests.latticeflow.prompts.trace import unwrap
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
@@ -43,7 +43,7 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 
 
-def read_equals(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_equals(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
 
     def equal(reference: str, predicted: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def read_equals(section: Section, task: ScorerContext) -> SampleScorer | None:
     return _comparison(section, task, equal, "is_correct", ACCURACY)
 
 
-def read_bleu(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_bleu(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``bleu`` scorer: n-gram overlap."""
     try:
         check_library("bleu")
@@ -75,12 +75,10 @@ def _comparison(
     compare: Callable[[str, str], dict[str, Any]],
     score: str,
     metric: ScorerValue,
-) -> SampleScorer | None:
+) -> SampleScorer:
     reference = template(section, "ground_truth", "{{ sample.target }}")
-    value = template(section, "value", "{{ sample.answer }}", required=False)
-    needs_answer(section, task.has_solver or section.values.get("value") is not None)
-    if reference is None:
-        return None
+    value = optional_template(section, "value")
+    needs_answer(section, task.has_solver or value is not None)
     target = target_of(reference)
 
     def compared(sample: Sample, output: SolverOutput | None) -> SampleScore:
@@ -98,13 +96,11 @@ def _comparison(
     )
 
 
-def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
     needs_solver(section, task.has_solver)
-    if correct is None or choices is None:
-        return None
     target = target_of(correct)
 
     def first_letter(sample: Sample, output: SolverOutput | None) -> SampleScore:
@@ -131,12 +127,10 @@ def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
     )
 
 
-def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
     by letter or text (``--evals-choices=generate``)."""
     first_letter = read_mcqa(section, task)
-    if first_letter is None:
-        return None
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         assert output is not None, "there is a solver"
@@ -164,7 +158,7 @@ def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer | No
     return replace(first_letter, dialogue=dialogue, scores=scores, shares=scores)
 
 
-def _column_template(section: Section, key: str) -> SampleTemplate | None:
+def _column_template(section: Section, key: str) -> SampleTemplate:
     """Return the template under a key, or of the column that the deprecated key with
     the ending ``_field`` names."""
     deprecated = f"{key}_field"
@@ -216,14 +210,12 @@ class Call(NamedTuple):
         return self.arguments is None or self.arguments == made.arguments
 
 
-def read_coverage(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_coverage(section: Section, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     fix = "{{ sample.function_calls | tojson }}"
     required = template(section, "function_calls", fix)
     in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
     needs_solver(section, task.has_solver)
-    if required is None:
-        return None
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"

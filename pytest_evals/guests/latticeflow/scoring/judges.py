@@ -74,14 +74,12 @@ class _Form:
 
 def _read_judge(
     section: Section, task: ScorerContext, system: str, form: _Form, read: Read
-) -> SampleScorer | None:
+) -> SampleScorer:
     client = model_client(section, "model_key", task.models)
     system = section.text("system_prompt", system)
     system_prompt = text_template(section, "system_prompt", system)
     user_prompt = template(section, "user_prompt", "Is {{ sample.answer }} right?")
     is_structured = section.flag("use_structured_outputs")
-    if system_prompt is None or user_prompt is None:
-        return None
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         variables = variables_of(sample, output)
@@ -100,7 +98,7 @@ def _read_judge(
     return SampleScorer(dialogue=dialogue)
 
 
-def read_classifier(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_classifier(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_classifier`` scorer."""
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
@@ -121,12 +119,10 @@ def read_classifier(section: Section, task: ScorerContext) -> SampleScorer | Non
     form = _label_form("prediction", labels)
     scorer = _read_judge(section, task, _JUDGE, form, read)
     names = ("is_correct",)
-    return scorer and replace(
-        scorer, scores=names, shares=names, metric_values=(ACCURACY,)
-    )
+    return replace(scorer, scores=names, shares=names, metric_values=(ACCURACY,))
 
 
-def read_labeler(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_labeler(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``labeler_via_model``: a label, from the valid ones."""
     labels = _labels(section, "valid_labels")
 
@@ -136,10 +132,10 @@ def read_labeler(section: Section, task: ScorerContext) -> SampleScorer | None:
 
     form = _label_form("label", labels)
     scorer = _read_judge(section, task, _LABELER, form, read)
-    return scorer and replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
+    return replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
 
 
-def read_grader(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_grader(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
@@ -157,7 +153,7 @@ def read_grader(section: Section, task: ScorerContext) -> SampleScorer | None:
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
     scorer = _read_judge(section, task, _JUDGE, form, read)
     names = ("score",)
-    return scorer and replace(
+    return replace(
         scorer,
         scores=names,
         shares=names,

@@ -17,7 +17,10 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.fields import required_text, template
+from pytest_evals.guests.latticeflow.fields import (
+    optional_template,
+    required_text,
+)
 from pytest_evals.guests.latticeflow.metrics.measures import (
     ScorerValue,
     flatten,
@@ -30,6 +33,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
     ScorerContext,
     answer_text,
     needs_answer,
+    scoring,
     target_of,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import (
@@ -49,11 +53,11 @@ from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import family_metric
 
 
-def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
-    reference = template(section, "ground_truth", "…", required=False)
-    value = template(section, "value", "{{ sample.answer }}", required=False)
+    reference = optional_template(section, "ground_truth")
+    value = optional_template(section, "value")
     needs_answer(section, task.has_solver or value is not None)
     judge = None
     if metric is not None and metric.judges:
@@ -61,7 +65,7 @@ def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer | None
     elif section.raw("model_key") is not None and metric is not None:
         section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     if metric is None:
-        return None
+        return SampleScorer(dialogue=scoring(lambda sample, output: SampleScore()))
     target = target_of(reference) if reference else None
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:

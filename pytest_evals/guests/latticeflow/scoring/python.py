@@ -24,12 +24,10 @@ from pytest_evals.guests.latticeflow.solvers.model_client import Sample
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 
-def read_python_scorer(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_python_scorer(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
     sample only."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
-    if function is None:
-        return None
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         # The snippet may modify its arguments; other scorers need the originals.
@@ -55,14 +53,12 @@ def _arguments(
     return (sample,) if output is None or len(parameters) == 1 else (sample, output)
 
 
-def read_all_samples(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_all_samples(section: Section, task: ScorerContext) -> SampleScorer:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
     if task.has_solver:
         what = "python_all_samples cannot be used in a task with a solver"
         section.problem("type", what, "type: python")
     function = snippet_of(section, _SNIPPET, _FUNCTION)
-    if function is None:
-        return None
 
     def scores(samples: Any) -> Sequence[SampleScore]:
         # Of aligned datasets, the first one counts.

@@ -346,7 +346,7 @@ def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
     return [flag for flag, one in zip(flags, required, strict=True) if one]
 
 
-def read_rag(section: Section, task: ScorerContext) -> SampleScorer | None:
+def read_rag(section: Section, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     needs_solver(section, task.has_solver)
     given = section.take("scores_to_compute", list, [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -35,9 +34,8 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE
 
 MCQA = "string_equals_mcqa"
 """Type of scorers for multiple-choice questions."""
-Reader = Callable[[Section, ScorerContext], SampleScorer | None]
-"""Section → scorer; ``None`` if it is invalid, with errors added to the problems of the
-section."""
+Reader = Callable[[Section, ScorerContext], SampleScorer]
+"""Section → scorer; errors are added to the problems of the section."""
 _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
@@ -71,12 +69,25 @@ def read_scorers(
         if not kind:
             continue
         key = _key(section, kind, scorers)
-        reader = _ScorerReader(models, has_solver, warnings)
-        scorer = reader.read(section, readers[kind], key)
+        called: set[str] = set()
+        context = ScorerContext(_recording(models, called), has_solver)
+        scorer = _read_scorer(section, readers[kind], context, warnings)
         section.close(f"a scorer of type {kind}")
-        if scorer is not None:
-            scorers[key] = scorer
+        values = (
+            replace(_with_range(v, scorer), scorer=key) for v in scorer.metric_values
+        )
+        scorers[key] = replace(
+            scorer, key=key, models=frozenset(called), metric_values=tuple(values)
+        )
     return tuple(scorers.values())
+
+
+def _recording(models: Models, called: set[str]) -> Models:
+    def client(key: str) -> ModelClient:
+        called.add(key)
+        return models(key)
+
+    return client
 
 
 def _key(section: Section, kind: str, taken: Mapping[str, SampleScorer]) -> str:
@@ -90,53 +101,27 @@ def _key(section: Section, kind: str, taken: Mapping[str, SampleScorer]) -> str:
     return given
 
 
-class _ScorerReader(NamedTuple):
-    models: Models
-    has_solver: bool
-    warnings: list[str]
-
-    def read(self, section: Section, reader: Reader, key: str) -> SampleScorer | None:
-        called: set[str] = set()
-
-        def record_model(model: str) -> ModelClient:
-            called.add(model)
-            return self.models(model)
-
-        purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
-        section.text("display_name")
-        scorer = reader(section, ScorerContext(record_model, self.has_solver))
-        values = self._metrics(section, purpose, scorer)
-        if scorer is None:
-            return None
-        return replace(
-            scorer,
-            key=key,
-            models=frozenset(called),
-            metric_values=tuple(
-                replace(_with_range(one, scorer), scorer=key) for one in values
-            ),
-        )
-
-    def _metrics(
-        self, section: Section, purpose: str, scorer: SampleScorer | None
-    ) -> tuple[ScorerValue, ...]:
-        """Return the metric values of the section, or the default ones; none for
-        ``purpose: qa``, whose scores are stored but not aggregated."""
-        given = section.values.get("metrics")
-        values = read_metrics(section, self.warnings)
-        if purpose == "qa":
-            if given:
-                self.warnings.append(
-                    f"{section.place('metrics')}: a scorer with purpose: qa is not "
-                    "aggregated; its metrics are ignored"
-                )
-            return ()
-        if scorer is None:
-            return values
-        if given is None:
-            values = scorer.metric_values
-        more = means_of([UNPARSABLE]) if UNPARSABLE in scorer.scores else ()
-        return (*values, *more)
+def _read_scorer(
+    section: Section, reader: Reader, context: ScorerContext, warnings: list[str]
+) -> SampleScorer:
+    """Return a scorer with the metric values of its section, or the default ones; with
+    none for ``purpose: qa``, whose scores are stored but not aggregated."""
+    purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
+    section.text("display_name")
+    scorer = reader(section, context)
+    given = section.values.get("metrics")
+    values = read_metrics(section, warnings)
+    if purpose == "qa":
+        if given:
+            warnings.append(
+                f"{section.place('metrics')}: a scorer with purpose: qa is not "
+                "aggregated; its metrics are ignored"
+            )
+        return replace(scorer, metric_values=())
+    if given is None:
+        values = scorer.metric_values
+    more = means_of([UNPARSABLE]) if UNPARSABLE in scorer.scores else ()
+    return replace(scorer, metric_values=(*values, *more))
 
 
 def _with_range(value: ScorerValue, scorer: SampleScorer) -> ScorerValue:

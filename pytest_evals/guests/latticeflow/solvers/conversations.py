@@ -1,7 +1,5 @@
-"""Solvers that a file declares. ``single_turn_solver`` and
-``grouped_single_turn_solver``: one response per input; ``multi_turn_solver``: a
-conversation that message builders create; ``pass_through_solver``: a recorded one.
-``_BUILDERS`` has all types of input builders, ``_READERS`` of message builders.
+"""Conversations: ``multi_turn_solver``, which message builders create, and
+``pass_through_solver``, a recorded one. ``_READERS`` has all types of message builders.
 
 Not specified by LatticeFlow's documentation: ``terminate_if`` ends the innermost loop,
 or the conversation outside loops; ``loop_index`` counts from 0.
@@ -9,35 +7,23 @@ or the conversation outside loops; ``loop_index`` counts from 0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, abbreviated, unknown_name
+from pytest_evals.errors import DocumentError, unknown_name
 from pytest_evals.guests.latticeflow.fields import (
-    need,
     read_typed,
     required_entries,
-    required_section,
     required_text,
-    template,
 )
+from pytest_evals.guests.latticeflow.prompts.items import Message, Part, text_of
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.guests.latticeflow.prompts.trace import (
-    CustomTaskInputMessage,
-    Message,
-    Part,
-    Trace,
-    items_of,
-    text_of,
-    trace_of,
-)
+from pytest_evals.guests.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Models,
@@ -45,130 +31,11 @@ from pytest_evals.guests.latticeflow.solvers.model_client import (
     input_of,
     model_client,
 )
-
-ROLES = ("system", "user", "assistant")
-"""Roles of messages in task files."""
-Solver = Callable[[Sample, int], Dialogue[SolverOutput]]
-"""A sample, which is never modified, and the number of the trial → the output."""
-Build = Callable[[Sample], Any]
-"""Sample → model input: a chat, or any JSON value."""
-
-
-def read_single_turn(section: Section, models: Models) -> Solver | None:
-    """Return a solver that calls the model once."""
-    build = _read_input_builder(section, _BUILDERS)
-    if build is None:
-        return None
-    client = models("")
-
-    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        model_input = build(sample)
-        (response,) = yield (client.ask(model_input, sample, trial),)
-        return _output([model_input], [client.read(response)])
-
-    return solve
-
-
-def read_grouped(section: Section, models: Models) -> Solver | None:
-    """Return a solver that calls the model for each member of a group, in one round. A
-    group is a rendered list or object."""
-    build = _read_input_builder(section, {"generic": _BUILDERS["generic"]})
-    if build is None:
-        return None
-    client = models("")
-    place = section.file.place(*section.steps, "input_builder", "template")
-
-    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        group = build(sample)
-        if not isinstance(group, list | dict) or not group:
-            shown = abbreviated(json.dumps(group), 300)
-            what = f"template must render a group of model inputs, not {shown}"
-            fix = "a JSON list, or an object, with a model input for each call"
-            raise FieldError(what, place, fix)
-        parts = list(group.values()) if isinstance(group, dict) else group
-        responses = yield [client.ask(one, sample, trial) for one in parts]
-        read = [client.read(response) for response in responses]
-        outputs = [_output([g], [r]) for g, r in zip(parts, read, strict=True)]
-        is_object = isinstance(group, dict)
-        by_name = dict(zip(group, outputs, strict=True)) if is_object else outputs
-        return _output(parts, read, by_name)
-
-    return solve
-
-
-def _output(
-    inputs: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
-) -> SolverOutput:
-    items: list[Part] = []
-    for one, response in zip(inputs, responses, strict=True):
-        if isinstance(one, Mapping) and isinstance(one.get("messages"), list):
-            items += items_of(one["messages"])
-        else:
-            items.append(CustomTaskInputMessage(content=one))
-        items += response.items
-    raw = [response.raw_output for response in responses]
-    return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
-
-
-def _read_input_builder(
-    section: Section, known: Mapping[str, Callable[[Section], Build | None]]
-) -> Build | None:
-    fix = "{type: chat_completion, input_messages: […]}"
-    inner = required_section(section, "input_builder", fix)
-    if inner is None:
-        return None
-    return read_typed(inner, "input builder", "an input builder", known)
-
-
-def _generic(section: Section) -> Build | None:
-    source = template(section, "template", '{"messages": […]}')
-    return None if source is None else partial(_json_value, source)
-
-
-def _json_value(template: SampleTemplate, sample: Sample) -> Any:
-    text = template.render({"sample": sample})
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        what = f"template must render JSON ({error}): {abbreviated(text, 300)}"
-        fix = "{{ sample.question | tojson }}, without quotes around it"
-        raise FieldError(what, template.place, fix) from None
-
-
-def _chat_completion(section: Section) -> Build:
-    need(section, "input_messages", "[{role: user, content: …}]")
-    entries = section.entries("input_messages")
-    messages = [_read_message(one) for one in entries]
-
-    def build(sample: Sample) -> Any:
-        chat = [
-            {"role": role, "content": content.render({"sample": sample})}
-            for role, content in messages
-            if content is not None
-        ]
-        return {"messages": chat}
-
-    return build
-
-
-def _read_message(entry: Section) -> tuple[str, SampleTemplate | None]:
-    role = read_role(entry)
-    content = template(entry, "content", "{{ sample.question }}")
-    entry.close("an input message")
-    return role, content
-
-
-def read_role(entry: Section) -> str:
-    """Return the required role of a message."""
-    if not required_text(entry, "role", "user"):
-        return "user"
-    return entry.one_of("role", "role", ROLES, "user")
-
-
-_BUILDERS: Mapping[str, Callable[[Section], Build | None]] = {
-    "chat_completion": _chat_completion,
-    "generic": _generic,
-}
+from pytest_evals.guests.latticeflow.solvers.single_turn import (
+    ROLES,
+    Solver,
+    read_chat_message,
+)
 
 
 @dataclass(slots=True)
@@ -268,7 +135,7 @@ def read_multi_turn(section: Section, models: Models) -> Solver:
     return solve
 
 
-Reader = Callable[[Section, Models], Step | None]
+Reader = Callable[[Section, Models], Step]
 
 
 def _read_builders(
@@ -276,20 +143,19 @@ def _read_builders(
 ) -> tuple[Builder, ...]:
     fix = "[{type: chat_message, …}, {type: generate}]"
     entries = required_entries(section, "message_builders", fix)
-    builders = [_read_builder(entry, models, known) for entry in entries]
-    return tuple(builder for builder in builders if builder is not None)
+    return tuple(_read_builder(entry, models, known) for entry in entries)
 
 
 def _read_builder(
     entry: Section, models: Models, known: Mapping[str, Reader]
-) -> Builder | None:
+) -> Builder:
     kind = entry.values.get("type")
     if kind == "load_trace" and kind not in known:
         entry.problem("type", "load_trace cannot be used in a loop")
-        return None
+        known = _READERS
     ending = _read_ending(entry) if kind in _WITH_ENDING else None
     step = read_typed(entry, "message builder", "a message builder", known, models)
-    return None if step is None else Builder(step, ending)
+    return Builder(step, ending)
 
 
 def _read_ending(entry: Section) -> Ending | None:
@@ -302,11 +168,8 @@ def _read_ending(entry: Section) -> Ending | None:
     return Ending(includes, keep)
 
 
-def _chat_message(entry: Section, _models: Models) -> Step | None:
-    role = read_role(entry)
-    content = template(entry, "content", "{{ sample.question }}")
-    if content is None:
-        return None
+def _chat_message(entry: Section, _models: Models) -> Step:
+    role, content = read_chat_message(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
         yield from ()
@@ -342,7 +205,7 @@ def _generate_message(entry: Section, models: Models) -> Step:
 
     def step(conversation: Conversation) -> Dialogue[str]:
         items = [*conversation.items] if with_conversation else []
-        items += [conversation.message(*one) for one in extra if one is not None]
+        items += [conversation.message(*one) for one in extra]
         reply = yield from conversation.ask(client, items)
         text = reply.text
         conversation.items.append(Message(role=role, content=text))
@@ -351,14 +214,9 @@ def _generate_message(entry: Section, models: Models) -> Step:
     return step
 
 
-def _read_extra(entry: Section) -> tuple[str, SampleTemplate] | None:
-    def read(entry: Section) -> tuple[str, SampleTemplate] | None:
-        role = read_role(entry)
-        _read_ending(entry)  # accepted, without effect
-        content = template(entry, "content", "{{ sample.question }}")
-        return None if content is None else (role, content)
-
-    known = {"chat_message": read}
+def _read_extra(entry: Section) -> tuple[str, SampleTemplate]:
+    _read_ending(entry)  # accepted, without effect
+    known = {"chat_message": read_chat_message}
     return read_typed(entry, "message builder", "a message builder", known)
 
 

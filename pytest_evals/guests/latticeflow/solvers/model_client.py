@@ -19,13 +19,13 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.guests.latticeflow.fields import or_problems, required_text
 from pytest_evals.guests.latticeflow.models import INPUT, KWARGS, SAMPLE
-from pytest_evals.guests.latticeflow.prompts.output import ModelResponse
-from pytest_evals.guests.latticeflow.prompts.trace import (
+from pytest_evals.guests.latticeflow.prompts.items import (
     items_of,
     messages_of,
     text_of,
     unwrap,
 )
+from pytest_evals.guests.latticeflow.prompts.output import ModelResponse
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
 Sample = Mapping[str, Any]

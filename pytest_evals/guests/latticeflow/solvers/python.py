@@ -27,24 +27,25 @@ from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, resumed
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
+from pytest_evals.guests.latticeflow.prompts.items import Structured, unwrap
 from pytest_evals.guests.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
     SolverTrace,
 )
-from pytest_evals.guests.latticeflow.prompts.trace import Structured, Trace, unwrap
+from pytest_evals.guests.latticeflow.prompts.trace import Trace
 from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     no_running_loop,
     snippet_of,
 )
-from pytest_evals.guests.latticeflow.solvers.conversations import Solver
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Models,
     Sample,
     input_of,
 )
+from pytest_evals.guests.latticeflow.solvers.single_turn import Solver
 
 T = TypeVar("T")
 
@@ -230,12 +231,10 @@ class _Model:
         return self._client.read(await self._ask(one))
 
 
-def read_python(section: Section, models: Models) -> Solver | None:
+def read_python(section: Section, models: Models) -> Solver:
     """Return a solver that runs ``run_solver(sample, model, trace)``. Requests that it
     awaits concurrently form one round."""
     function = snippet_of(section, "run_solver_snippet", "run_solver")
-    if function is None:
-        return None
     client = models("")
 
     def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
@@ -300,8 +299,6 @@ def read_postprocessor(section: Section) -> Postprocess | None:
     inner.one_of("type", "postprocessor", ("python",), "python")
     function = snippet_of(inner, "postprocess_snippet", "postprocess")
     inner.close("a postprocessor")
-    if function is None:
-        return None
 
     def rows(sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
         return function.read(

@@ -8,11 +8,8 @@ from typing import NamedTuple
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.guests.latticeflow.fields import read_typed
 from pytest_evals.guests.latticeflow.solvers.conversations import (
-    Solver,
-    read_grouped,
     read_multi_turn,
     read_pass_through,
-    read_single_turn,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
 from pytest_evals.guests.latticeflow.solvers.python import (
@@ -20,9 +17,14 @@ from pytest_evals.guests.latticeflow.solvers.python import (
     read_postprocessor,
     read_python,
 )
+from pytest_evals.guests.latticeflow.solvers.single_turn import (
+    Solver,
+    read_grouped,
+    read_single_turn,
+)
 
 _FORMATS = ("latticeflow", "open_responses")
-_READERS: Mapping[str, Callable[[Section, Models], Solver | None]] = {
+_READERS: Mapping[str, Callable[[Section, Models], Solver]] = {
     "grouped_single_turn_solver": read_grouped,
     "multi_turn_solver": read_multi_turn,
     "pass_through_solver": read_pass_through,
@@ -41,9 +43,8 @@ class SolverParts(NamedTuple):
     is_declared: bool = False  # requests depend on the file only, not on code
 
 
-def read_solver(section: Section, models: Models) -> SolverParts | None:
-    """Return the solver of a task; ``None`` if it is invalid, with errors added to the
-    problems of the section."""
+def read_solver(section: Section, models: Models) -> SolverParts:
+    """Return the solver of a task; errors are added to the problems of the section."""
     kind = str(section.values.get("type"))
     postprocess = None
     if kind in _READERS:
@@ -57,8 +58,6 @@ def read_solver(section: Section, models: Models) -> SolverParts | None:
         return models(key)
 
     solver = read_typed(section, "solver", "a solver", _READERS, record_model)
-    if solver is None:
-        return None
     return SolverParts(
         solver,
         postprocess,

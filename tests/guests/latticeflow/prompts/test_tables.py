@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.guests.latticeflow.dataset_file import read_csv, read_folder
+from pytest_evals.guests.latticeflow.tables import read_csv, read_folder
 
 CSV = Path("x.csv")
 

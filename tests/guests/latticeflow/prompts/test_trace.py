@@ -7,20 +7,19 @@ from copy import deepcopy
 import pytest
 
 from pytest_evals.errors import DocumentError
+from pytest_evals.guests.latticeflow.prompts.items import (
+    FunctionCall,
+    Message,
+    OutputTextContent,
+    messages_of,
+    unwrap,
+)
 from pytest_evals.guests.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
     SolverTrace,
 )
-from pytest_evals.guests.latticeflow.prompts.trace import (
-    FunctionCall,
-    Message,
-    OutputTextContent,
-    Trace,
-    messages_of,
-    trace_of,
-    unwrap,
-)
+from pytest_evals.guests.latticeflow.prompts.trace import Trace, trace_of
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
 GAVE = {"type": "function_call_output", "call_id": "c1", "output": "ok"}

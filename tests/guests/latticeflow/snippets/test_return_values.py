@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pytest_evals.guests.latticeflow.prompts.items import Message
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.prompts.trace import Message
 from pytest_evals.guests.latticeflow.snippets import to_json
 
 

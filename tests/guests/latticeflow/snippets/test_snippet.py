@@ -10,11 +10,7 @@ from textwrap import dedent
 import pytest
 
 from pytest_evals.errors import DocumentError, Place, TaskFileError
-from pytest_evals.guests.latticeflow.snippets import (
-    OvertimeError,
-    Snippet,
-    time_limit,
-)
+from pytest_evals.guests.latticeflow.snippets import OvertimeError, Snippet, time_limit
 
 HERE = Place(Path("task.yaml"), 10)
 """The line number of the first line of each snippet."""

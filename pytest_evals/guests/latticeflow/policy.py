@@ -1,0 +1,213 @@
+"""Reads policies: rules on metric values, applied as gates of tasks.
+
+A rule covers all values with its metric's name. It becomes a gate on each value whose
+name is known in advance. If none matches, it becomes a gate on each task in its scope
+whose value names are known only after scoring; otherwise one on the first task, where
+the metric is reported as missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, cast
+
+from pytest_evals.core.gate import Bound, Gate
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
+from pytest_evals.guests.latticeflow.entities import Entity
+from pytest_evals.guests.latticeflow.fields import (
+    read_header,
+    required_entries,
+    required_key,
+    required_name,
+    required_section,
+)
+
+_OPERATORS: Mapping[str, tuple[str, ...]] = {
+    ">": (">",),
+    ">=": (">=",),
+    "=": (">=", "<="),
+    "<": ("<",),
+    "<=": ("<=",),
+}
+_SCOPE = {
+    "evaluation_keys": "evaluation",
+    "task_specification_keys": "specification",
+    "scorer_keys": "scorer",
+    "metric_keys": "metric",
+}
+"""Key of a scope → field of :class:`PolicySubject`."""
+_EVERYTHING = "all_latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySubject:
+    """A metric value of a task."""
+
+    evaluation: str
+    specification: str
+    scorer: str = ""
+    metric: str = ""
+    name: str = ""  # final name; empty if names are known only after scoring
+    own: str = ""  # the metric's name of it; empty likewise
+    prefix: str = ""  # of names that are known only after scoring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRule:
+    """One rule."""
+
+    id: str  # last part of the node ids of its gates
+    metric: str
+    bounds: tuple[Bound, ...]  # empty if the value only has to exist
+    scope: Mapping[str, frozenset[str]]  # key of _SCOPE → allowed keys
+    text: str
+    place: Place
+
+    def covers(self, subject: PolicySubject) -> bool:
+        """Return whether a metric value is in scope."""
+        keys = {key: getattr(subject, _SCOPE[key]) for key in self.scope}
+        return all(
+            not keys[k] or keys[k] in allowed for k, allowed in self.scope.items()
+        )
+
+    def gate(self, task: str, metric: str) -> Gate:
+        """Return the rule as a gate of a task."""
+        return Gate(
+            id=self.id,
+            task=task,
+            metric=metric,
+            bounds=self.bounds,
+            text=self.text,
+            source=self.place,
+            foreign=True,
+            allows_missing=True,  # its means are over the samples that have a score
+        )
+
+
+def gates_of(
+    rules: Sequence[PolicyRule], subjects: Sequence[PolicySubject]
+) -> Mapping[str, tuple[Gate, ...]]:
+    """Return the gates of each task, by the key of its specification."""
+    found: dict[str, list[Gate]] = {}
+    for rule in rules:
+        covered = _covered(rule, subjects)
+        times = Counter(task for task, _ in covered)
+        for task, metric in covered:
+            gate = rule.gate(task, metric)
+            if times[task] > 1:
+                gate = replace(gate, id=fit_for_id(f"{gate.id}-{metric}"))
+            found.setdefault(task, []).append(gate)
+    return {key: tuple(gates) for key, gates in found.items()}
+
+
+def _covered(
+    rule: PolicyRule, subjects: Sequence[PolicySubject]
+) -> list[tuple[str, str]]:
+    metric = rule.metric
+    in_scope = [one for one in subjects if rule.covers(one)]
+    named = [one for one in in_scope if one.name and one.own == metric]
+    named = named or [one for one in in_scope if one.name == metric]
+    if named:
+        subjects_once = dict.fromkeys(named)
+        return [(one.specification, one.name) for one in subjects_once]
+    unnamed = [one for one in in_scope if not one.name]
+    unnamed.sort(key=lambda one: metric.startswith(one.prefix))
+    if unnamed:
+        by_task = {one.specification: one.prefix for one in unnamed}
+        return [
+            (task, metric if metric.startswith(prefix) else prefix + metric)
+            for task, prefix in by_task.items()
+        ]
+    # Not the bare name: a value outside the scope may have it.
+    scope = " and ".join(f"{k} {', '.join(sorted(v))}" for k, v in rule.scope.items())
+    lacking = f"{metric} of {scope}" if scope else metric
+    return [(one.specification, lacking) for one in (in_scope or subjects)[:1]]
+
+
+def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
+    """Return the rules of a policy."""
+    problems: list[Problem] = []
+    top = Section(entity.file, problems)
+    header = read_header(top, "a policy", ("key", "display_name"))
+    rules: dict[str, PolicyRule] = {}
+    fix, what = "[{key: …, definition: …}]", "a policy needs rules"
+    for entry in required_entries(top, "rules", fix, what):
+        one = _rule(entry, header.key)
+        if one.id in rules:
+            entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
+        rules[one.id] = one
+    top.close("a policy")
+    if problems:
+        raise TaskFileError(problems)
+    return tuple(rules.values())
+
+
+def _rule(entry: Section, policy: str) -> PolicyRule:
+    key = required_key(entry, "a rule", "accuracy")
+    name = entry.text("display_name")
+    entry.text("description")
+    if not name:
+        entry.problem("display_name", "display_name is missing", 'display_name: "…"')
+    scope = _scope(entry)
+    fix = "{type: exists, metric: accuracy}"
+    section = required_section(entry, "definition", fix, "a rule needs a definition")
+    metric, bounds = _definition(section)
+    entry.close("a rule")
+    condition = " and ".join(map(str, bounds)) or "exists"
+    return PolicyRule(
+        id=fit_for_id(f"{policy}.{key}"),
+        metric=metric,
+        bounds=bounds,
+        scope=scope,
+        text=f"{name}: {metric} {condition}",
+        place=entry.place(),
+    )
+
+
+def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
+    kind = section.one_of("type", "type of rule", ("threshold", "exists"), "")
+    metric = required_name(section, "metric", "accuracy", "a rule needs a metric")
+    bounds: tuple[Bound, ...] = ()
+    if kind == "threshold":
+        op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
+        value = _threshold(section)
+        bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS.get(op, ()))
+    section.close(f"a rule of type {kind}" if kind else "the definition of a rule")
+    return metric, bounds
+
+
+def _threshold(section: Section) -> Decimal:
+    """Return the threshold, read as in other gates; strings are not accepted."""
+    given = section.raw("threshold")
+    what, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return read_number(given, "threshold")
+        except ConditionError as error:
+            what, fix = error.what, error.fix
+    section.problem("threshold", what, fix)
+    return Decimal(0)
+
+
+def _scope(entry: Section) -> Mapping[str, frozenset[str]]:
+    given = entry.raw("scope")
+    if given is None or given == _EVERYTHING:
+        return {}
+    if not isinstance(given, dict):
+        what = f"scope must be {_EVERYTHING!r} or lists of keys, not {given!r}"
+        entry.problem("scope", what, f"scope: {_EVERYTHING}")
+        return {}
+    section = entry.section("scope")
+    assert section is not None, "a mapping is a section"
+    found = {
+        key: frozenset(map(str, section.take(key, list, [])))
+        for key in _SCOPE
+        if section.raw(key) is not None
+    }
+    section.close("a scope")
+    return found
