@@ -15,7 +15,10 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 class FieldError(DocumentError):
-    """An error in a field of the task file, for one document."""
+    """An error in a field of the task file, for one document. ``column``: the column
+    whose value is missing, if that is the error."""
+
+    column = ""
 
     def __init__(
         self, what: str, where: Place, fix: str = "", *, unreachable: bool = False

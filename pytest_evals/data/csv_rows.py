@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.data_files import open_data
+from pytest_evals.data.line_places import likely_delimiter
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 _LONGEST_CELL = 2**31 - 1
@@ -63,6 +65,10 @@ def _columns(header: Sequence[str], path: Path) -> Sequence[str]:
     """The names in a header; a column without a name is called as by pandas."""
     if not header:
         raise _error(path, 0, "the file has no rows")
+    if len(header) == 1 and (found := likely_delimiter(header[0])):
+        what = f"the only column is {header[0]!r}: the delimiter seems to be {found!r}"
+        fix = f"dataset: {{path: {path.name}, delimiter: {json.dumps(found)}}}"
+        raise _error(path, 1, what, fix)
     names = [name or f"Unnamed: {n}" for n, name in enumerate(header)]
     for n, name in enumerate(names):
         if names.index(name) != n:

@@ -265,7 +265,7 @@ def shared_records(
         if why := overlap.fault(least):
             fault = f"baseline {name!r} is not comparable: {why}"
     if fault and reference.is_replaced:
-        why = f"not compared, since this run becomes the baseline: {fault}"
+        why = f"this run becomes the baseline, so it is not compared: {fault}"
         raise InvalidGateError(why, Outcome.SKIPPED)
     if fault:
         new = Outcome.SKIPPED if reference.is_new else Outcome.INVALID

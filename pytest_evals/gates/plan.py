@@ -138,13 +138,13 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
     if thrice >= WEAK:
         return ""
     weak = (
-        f"{n:,} documents detect a drop of three times the margin in "
+        f"low power: {n:,} documents detect a drop of three times the margin in "
         f"{100 * thrice:.0f}% of runs"
     )
     if plan.n_needed is not None:
         assumed = "" if gate.flip_rate is not None else " (assumed)"
-        weak += f"; {plan.n_needed:,} would prove an unchanged model within the margin,"
-        weak += f" if {100 * flips:.2g}% of answers flip between runs{assumed}"
+        weak += f"; with {plan.n_needed:,}, an unchanged model would pass"
+        weak += f", if {100 * flips:.2g}% of answers flip between runs{assumed}"
     return weak
 
 

@@ -16,7 +16,25 @@ from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import MASK
 from pytest_evals.masking.values import masked_text
 
-_OF_SERVERS = re.compile(r"gpt-[3-9]|chatgpt|o[1-9]\b|claude|gemini")
+_OF_SERVERS = re.compile(
+    r"((openai|azure|anthropic|google|xai|deepseek)/)?"
+    r"(?=gpt-[3-9]|chatgpt|o[1-9]\b|claude|gemini|grok|deepseek-(chat|reasoner))"
+)
+"""Names of models that only servers have, perhaps after their provider."""
+_OTHER_KINDS = {
+    "huggingface": "hf",
+    "hf-auto": "hf",
+    "transformers": "hf",
+    "accelerate": "hf",
+    "local-completions": "openai",
+    "local-chat-completions": "openai",
+    "openai-completions": "openai",
+    "openai-chat-completions": "openai",
+    "openai-chat": "openai",
+    "litellm": "openai",
+    "sglang": "openai",
+}
+"""Names of kinds in lm-eval, lighteval and others → ours."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -66,10 +84,12 @@ def read_spec(
     head, *rest = _parts(text.strip())
     kind, target = kind_name(head), head.partition(":")[2]
     if not kind:
-        raise OptionError(_no_kind(head, kinds, example))
+        raise OptionError(_no_kind(head, rest, kinds, example))
     if kind not in kinds:
         known = ", ".join(kinds)
         hint = did_you_mean(kind, kinds) or f"; write 'hf:{head}' for a folder"
+        if kind in _OTHER_KINDS:
+            hint = f"; did you mean '{_OTHER_KINDS[kind]}:{target}'?"
         raise OptionError(f"unknown kind of model {kind!r}{hint} (known: {known})")
     target = _unquoted(target)
     if target.startswith("pretrained="):
@@ -100,14 +120,46 @@ def _arguments(parts: list[str]) -> dict[str, str]:
     return arguments
 
 
-def _no_kind(head: str, kinds: Sequence[str], example: Callable[[str], str]) -> str:
-    if head in kinds:
-        return f"{head!r} is a kind of model without a model; write {example(head)!r}"
+def _no_kind(
+    head: str,
+    rest: Sequence[str],
+    kinds: Sequence[str],
+    example: Callable[[str], str],
+) -> str:
+    named = _OTHER_KINDS.get(head, head)
+    if named in kinds:
+        # lm-eval's arguments: hf,pretrained=gpt2,dtype=float16
+        keys = ("pretrained=", "model=", "model_name=")
+        target = next((one for one in rest if one.startswith(keys)), "")
+        spec = ",".join([one for one in rest if one != target])
+        spec = f"{named}:{target.partition('=')[2]}{',' if spec else ''}{spec}"
+        shown = spec if target else example(named)
+        return f"{head!r} is a kind of model without a model; write {shown!r}"
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
-    kind = "openai" if _OF_SERVERS.match(target) else "hf"
-    return f"{head!r} has no model kind; did you mean '{kind}:{target}'?"
+    first, slash, rest_of_name = target.partition("/")
+    of_server = _OF_SERVERS.match(target)
+    if of_server is not None:
+        right = f"openai:{target[of_server.end() :]}"
+    elif slash and rest_of_name and (kind := _OTHER_KINDS.get(first, first)) in kinds:
+        right = f"{kind}:{_of_kind(kind, rest_of_name)}"
+    else:
+        right = f"hf:{target}"
+    hint = f"did you mean {right!r}?"
+    if right.startswith("openai:") and first == "openai" and of_server is None:
+        hint = f"did you mean {right!r}, or weights of the Hub: 'hf:{target}'?"
+    return f"{head!r} has no model kind; {hint}"
+
+
+def _of_kind(kind: str, target: str) -> str:
+    """A target in the form of its kind, which was written as a path."""
+    if kind != "python":
+        return target
+    module, dot, function = target.removesuffix(".py").replace("/", ".").rpartition(".")
+    is_file = target.endswith(".py") or not dot
+    name = f"{module}.{function}".lstrip(".")
+    return f"{name}:FUNCTION" if is_file else f"{module}:{function}"
 
 
 def _parts(text: str) -> list[str]:

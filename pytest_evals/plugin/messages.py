@@ -183,7 +183,9 @@ def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
         found += [("low", verdict.interval.low), ("high", verdict.interval.high)]
     if verdict.change is not None:
         names = ("baseline", "before", "difference", "bar", "n", "gained", "lost")
-        facts = ((name, getattr(verdict.change, name)) for name in names)
+        words = {"bar": "threshold"}
+        change = verdict.change
+        facts = ((words.get(name, name), getattr(change, name)) for name in names)
         found += [(name, value) for name, value in facts if value is not None]
     if verdict.p_fails is not None:
         found.append(("p_value", verdict.p_fails))

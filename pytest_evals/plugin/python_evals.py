@@ -18,7 +18,13 @@ from pytest_evals.dialects.detect import raw_of
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import EvalParts, eval_task
-from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+)
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback
@@ -36,7 +42,7 @@ from pytest_evals.plugin.suite.unreachable_evals import (
     unnamed_evals,
 )
 from pytest_evals.run.suite import TaskRun
-from pytest_evals.scorers.functions import FunctionScorer
+from pytest_evals.scorers.functions import ARGUMENTS, FunctionScorer
 from pytest_evals.scorers.user_code import user_fault
 
 _CASE_SCOPES = ("session", "package", "module")
@@ -268,13 +274,14 @@ class EvalNode(TaskFile):
         definitions = manager.getfixturedefs(name, self)
         if not definitions:
             self.refuse(
-                f"{what} requests the fixture {name!r}, which does not exist",
+                f"{what} uses the fixture {name!r}, which does not exist"
+                + did_you_mean(name, ARGUMENTS if "scorer" in what else ()),
                 "list the fixtures: pytest --fixtures",
             )
         assert definitions is not None
         if definitions[-1].params is not None:
             self.refuse(
-                f"{what} requests the fixture {name!r}, which has parameters",
+                f"{what} uses the fixture {name!r}, which has parameters",
                 "yield a case for each parameter",
             )
         return str(definitions[-1].scope)
@@ -306,11 +313,10 @@ class _CaseFixtures(Mapping[str, Any]):
 
     def _value(self, request: TopRequest, name: str) -> Any:
         node = self._node
-        scope = node.fixture_scope(name, "the function of cases")
+        scope = node.fixture_scope(name, "the case function")
         if scope not in _CASE_SCOPES:
             node.refuse(
-                f"the function of cases requests the fixture {name!r}, whose scope is "
-                f"{scope}",
+                f"the case function uses the fixture {name!r}, whose scope is {scope}",
                 "cases are collected before tests run: use the scope session, package "
                 "or module",
             )

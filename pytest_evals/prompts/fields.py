@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
+from json import dumps
 from typing import Any, NamedTuple
 
 from jinja2 import (
@@ -34,6 +35,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.data.calls import ColumnError, FieldError, call
+from pytest_evals.data.line_places import likely_delimiter
 from pytest_evals.data.nulls import (
     NOT_COMPILED,
     SPOT,
@@ -200,9 +202,24 @@ def _template_reader(
             fault = template_fault(field.key, template, row, error)
             kind = ColumnError if fault.is_column else FieldError
             cause = None if fault.is_column else error
-            raise kind(fault.what, field.place, fault.fix) from cause
+            found = kind(fault.what, field.place, fault.fix)
+            found.column = fault.column
+            raise found from cause
 
     return read
+
+
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+
+
+def comment_warnings(field: Field) -> Sequence[str]:
+    """Return a warning if a template has a comment of Jinja, which is not sent."""
+    found = _COMMENT.search(field.spec) if isinstance(field.spec, str) else None
+    if found is None:
+        return ()
+    shown = abbreviated(found[0], 40)
+    what = f"{field.key}: {shown!r} is a comment of the template and is not sent"
+    return (f"{field.place}: {what}; to send it, write {{{{ '{{#' }}}} for {{#",)
 
 
 class TemplateFault(NamedTuple):
@@ -211,6 +228,7 @@ class TemplateFault(NamedTuple):
     what: str
     fix: str = ""
     is_column: bool = False  # whether the reason is a missing column
+    column: str = ""  # its name
 
 
 def template_fault(
@@ -224,13 +242,18 @@ def template_fault(
     """
     columns = [str(name) for name in row]
     fix = f"the columns are {', '.join(columns)}"
+    if len(columns) == 1 and (found := likely_delimiter(columns[0])):
+        fix = (
+            f"the only column is {columns[0]!r}: the delimiter seems to be {found!r}; "
+            f"add sep: {dumps(found)} to dataset_kwargs"
+        )
     missing = sorted(name for name in template.names if name not in row)
     if isinstance(error, UndefinedError):
         if not missing:
             return TemplateFault(f"{key}: {error}")
         hint = did_you_mean(missing[0], columns)
         what = f"{key} uses {missing[0]!r}, which is not a column{hint}"
-        return TemplateFault(what, fix, is_column=True)
+        return TemplateFault(what, fix, is_column=True, column=missing[0])
     if isinstance(error, ValueError) and template.text.isidentifier():
         hint = did_you_mean(template.text, columns)
         what = f"{key}: unknown column {template.text!r}{hint}"

@@ -82,7 +82,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
         why = str(error).removesuffix("; save one with --evals-save-baseline")
         if "\n  fix: " in why:  # a run that exists but cannot be read
             return why.replace("\n  fix: ", "; ")
-        return f"{why}; a run with --evals-save-baseline={name} makes it"
+        return f"{why}. Create it: --evals-save-baseline={name}"
 
 
 def reference(

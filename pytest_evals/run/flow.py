@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc, WatchedRow, as_list
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record, Score, Status, slim
 from pytest_evals.core.request import Generate, Loglikelihood, Render, Request
@@ -28,7 +29,7 @@ from pytest_evals.run.task_responses import ReasoningWarnings
 from pytest_evals.scorers.user_code import UserCode
 
 EXAMPLES = 3
-"""Wrong documents of a task that are kept completely, for the message of a failed
+"""Wrong documents of a metric that are kept completely, for the message of a failed
 gate."""
 
 
@@ -182,8 +183,7 @@ class Flow:
         if generates and (text := self._reasoning.of(shown, task)):
             self._inference.warnings.add(text, f"{task.name}[{record.doc.id}]")
         run = self._suite.tasks[task.name]
-        is_example = record.correct is False and run.n_examples < EXAMPLES
-        run.n_examples += is_example
+        is_example = is_worst(record, task, run.worst)
         kept = record if is_example or self._keeps_whole else slim(record)
         (self.send or self.keep)(kept, sample)
 
@@ -217,6 +217,31 @@ class Flow:
                 doc = Doc("", [], 0, id=id_, task_name=run.task.name)
                 record = Record(task=run.task.name, index=index, doc=doc, error=why)
                 self.keep(record, sample_of(record, run.task))
+
+
+def is_worst(record: Record, task: Task, worst: dict[str, list[float]]) -> bool:
+    """Whether a document is an example for a metric: one of its first wrong documents,
+    or of those with the worst values so far if it has no wrong ones.
+
+    Args:
+        worst: Metric → values of its examples, the best one last; is changed.
+    """
+    if record.error or record.excluded:
+        return False
+    found = False
+    for score in record.scores:
+        given = 0.0 if score.correct is False else score.value
+        if score.correct or score.unscored or not is_finite(given):
+            continue
+        lower = (
+            o.key == score.key for o in task.metrics if o.higher_is_better is False
+        )
+        value = -given if score.correct is None and any(lower) else given
+        known = worst.setdefault(score.key, [])
+        if len(known) < EXAMPLES or value < known[-1]:
+            known[:] = sorted([*known, value])[:EXAMPLES]
+            found = True
+    return found
 
 
 def score(record: Record, task: Task, hook: Any = None) -> Record:

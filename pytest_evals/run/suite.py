@@ -46,7 +46,8 @@ class TaskRun:
     indices: Sequence[int]
     gates: tuple[Gate, ...]
     records: dict[int, Record] = field(default_factory=dict)
-    n_examples: int = 0
+    worst: dict[str, list[float]] = field(default_factory=dict)
+    """Metric → values of the documents that are kept completely."""
     tied: list[str] = field(default_factory=list)
     """Ids of documents with several best choices."""
     extra: tuple[MetricResult, ...] = ()
@@ -263,8 +264,8 @@ class Suite:
             raise TaskFileError([twice(task, existing.place, is_group=False)])
         mine, other = (task, existing.task) if new else (existing.task, task)
         self._warnings.append(
-            f"{other.name}: {Place(other.source.path)} is not run on its own, since a "
-            f"group changes the task, at {mine.source}"
+            f"{other.name}: {Place(other.source.path)} runs only as a member of a "
+            f"group, which changes the task ({mine.source})"
         )
         return new
 

@@ -24,7 +24,10 @@ from pytest_evals.errors import (
     DocumentError,
     EvalsError,
     MissingExtraError,
+    Place,
     abbreviated,
+    similar_file,
+    unknown_name,
 )
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
@@ -43,6 +46,7 @@ class AnswerScorer:
         score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
             be scored.
         check: Checks a case before the run; raises ``EvalsError``.
+        is_trivial: Whether every answer to a case is correct, or none if inverted.
         extract: The part of an answer that is scored; ``None`` for that of the eval.
         reads_response: Whether ``score`` gets the whole response instead of its text.
         settings: JSON values that determine the scores; part of the task's hash.
@@ -54,7 +58,8 @@ class AnswerScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = (0.0, 1.0)
     templates: tuple[ScorerTemplate, ...] = ()
-    check: Callable[[Case], None] | None = None
+    check: Callable[[Case], object] | None = None
+    is_trivial: Callable[[Case], bool] | None = None
     extract: Extraction | None = None
     reads_response: bool = False
 
@@ -97,7 +102,9 @@ def exact(
         return binary(equal, "", answer.strip())
 
     settings = {"ignore_case": ignore_case, "ignore_punctuation": ignore_punctuation}
-    return AnswerScorer(name=name, score=score, settings={"exact": settings})
+    return AnswerScorer(
+        name=name, score=score, settings={"exact": settings}, check=targets_of
+    )
 
 
 @checked_arguments
@@ -120,13 +127,21 @@ def contains(
     def folded(one: str) -> str:
         return one.casefold() if ignore_case else one
 
-    def score(answer: str, case: Case) -> Score:
+    def texts(case: Case) -> tuple[list[str], list[str]]:
         needed = [text for one in every for text in one.texts(case)]
         accepted = [text for one in either for text in one.texts(case)]
         if alone is not None:
             needed += alone.texts(case)
         if not needed and not accepted:
             accepted = targets_of(case)
+        return needed, accepted
+
+    def is_trivial(case: Case) -> bool:
+        needed, accepted = texts(case)
+        return not any(needed) and (not accepted or "" in accepted)
+
+    def score(answer: str, case: Case) -> Score:
+        needed, accepted = texts(case)
         given = folded(answer)
         missing = [one for one in needed if folded(one) not in given]
         if missing:
@@ -142,7 +157,12 @@ def contains(
     }
     templates = (*every, *either, *([alone] if alone else []))
     return AnswerScorer(
-        name=name, score=score, settings={"contains": settings}, templates=templates
+        name=name,
+        score=score,
+        settings={"contains": settings},
+        templates=templates,
+        check=None if templates else targets_of,
+        is_trivial=is_trivial,
     )
 
 
@@ -154,8 +174,11 @@ def starts_with(
     is ignored."""
     given = None if text is None else ScorerTemplate(f"{name}: text", text)
 
+    def texts(case: Case) -> list[str]:
+        return targets_of(case) if given is None else given.texts(case)
+
     def score(answer: str, case: Case) -> Score:
-        accepted = targets_of(case) if given is None else given.texts(case)
+        accepted = texts(case)
         start = answer.lstrip()
         if ignore_case:
             start = start.casefold()
@@ -167,7 +190,12 @@ def starts_with(
     settings = {"text": text, "ignore_case": ignore_case}
     templates = () if given is None else (given,)
     return AnswerScorer(
-        name=name, score=score, settings={"starts_with": settings}, templates=templates
+        name=name,
+        score=score,
+        settings={"starts_with": settings},
+        templates=templates,
+        check=None if templates else targets_of,
+        is_trivial=lambda case: "" in texts(case),
     )
 
 
@@ -206,7 +234,25 @@ def regex(
         return binary(equal, f"matched {found!r}, expected {_listed(targets)}", found)
 
     settings = {"pattern": pattern, "group": group}
-    return AnswerScorer(name=name, score=score, settings={"regex": settings})
+    matches_all = group is None and _matches_all(expression.regex)
+    return AnswerScorer(
+        name=name,
+        score=score,
+        settings={"regex": settings},
+        check=None if group is None else targets_of,
+        is_trivial=lambda case: matches_all,
+    )
+
+
+_CONDITIONS = re.compile(r"[$^]|\\[AbBZ]|\(\?(?!:|P<)")
+"""Parts of patterns that depend on the text around a match."""
+
+
+def _matches_all(pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern matches in every text, since it matches an empty one."""
+    is_line = pattern.pattern.removeprefix("^").removesuffix("$") == ".*"
+    is_free = _CONDITIONS.search(pattern.pattern) is None
+    return is_line or (is_free and pattern.fullmatch("") is not None)
 
 
 @checked_arguments
@@ -224,9 +270,10 @@ def json(
         MissingExtraError: A schema is given and jsonschema is not installed.
         EvalsError: The schema cannot be read or is invalid.
     """
+    file = ""
     if isinstance(schema, str | Path):
-        schema = _schema_file(Path(schema))
-    fault_of = None if schema is None else validator(schema)
+        file, schema = str(Place(Path(schema))), _schema_file(Path(schema))
+    fault_of = None if schema is None else validator(schema, file)
 
     def score(answer: str, case: Case) -> Score:
         text = without_fence(answer)
@@ -277,7 +324,9 @@ def similar(
         )
 
     settings = {"threshold": threshold, "ignore_case": ignore_case}
-    return AnswerScorer(name=name, score=score, settings={"similar": settings})
+    return AnswerScorer(
+        name=name, score=score, settings={"similar": settings}, check=targets_of
+    )
 
 
 def score_of_value(value: object, answer: str) -> Score:
@@ -395,14 +444,32 @@ def _no_constant(name: str) -> None:
 
 
 def _schema_file(path: Path) -> Any:
+    what = f"json: the schema {Place(path)}"
     try:
         return json_library.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EvalsError(f"{what} does not exist{similar_file(path)}") from None
+    except json_library.JSONDecodeError as error:
+        place = Place(path, error.lineno)
+        why = f"{error.msg} at column {error.colno}"
+        raise EvalsError(f"json: the schema {place} is not JSON: {why}") from None
     except (OSError, ValueError) as error:
-        raise EvalsError(f"json: the schema {path} cannot be read: {error}") from None
+        raise EvalsError(f"{what} cannot be read: {error}") from None
 
 
-def validator(schema: Any) -> Callable[[Any], str]:
-    """Return a function from a value to its first violation, empty if it is valid."""
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+
+
+def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
+    """Return a function from a value to its first violation, empty if it is valid.
+
+    Args:
+        name: Of the schema's file, for messages.
+
+    Raises:
+        EvalsError: The schema is invalid.
+        MissingExtraError: jsonschema is not installed.
+    """
     try:
         import jsonschema
     except ImportError as error:
@@ -415,7 +482,12 @@ def validator(schema: Any) -> Callable[[Any], str]:
     try:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
-        raise EvalsError(f"json: invalid JSON Schema: {error.message}") from None
+        way = "".join(f".{step}" for step in error.absolute_path)
+        what = f"json: invalid JSON Schema{name and f' {name}'}, ${way}: "
+        if way.endswith(".type") and isinstance(error.instance, str):
+            what += unknown_name("type", error.instance, _TYPES)
+            raise EvalsError(what) from None
+        raise EvalsError(what + error.message) from None
     validator = kind(schema)
 
     def fault_of(value: Any) -> str:

@@ -14,6 +14,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_OF_GATES = {
+    "at_least": ">=",
+    "fail_under": ">=",
+    "max": "<=",
+    "min": ">=",
+    "min_score": ">=",
+    "minimum": ">=",
+    "pass_threshold": ">=",
+    "threshold": ">=",
+}
+"""Arguments that users expect of a metric, and that gates have."""
+
+
+def gate_fix(metric: str, argument: object, value: Any = None) -> str:
+    """Return the line that points to gates if an unknown argument of a metric is a
+    threshold, else an empty text."""
+    sign = _OF_GATES.get(str(argument))
+    if sign is None:
+        return ""
+    number = value if isinstance(value, int | float) and value is not True else 0.9
+    return f"\n  fix: add a gate to the file: gates: [{metric} {sign} {number}]"
+
+
 class _Kind(NamedTuple):
     """Values that an argument accepts.
 

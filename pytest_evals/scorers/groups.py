@@ -34,6 +34,8 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
     metrics: dict[str, MetricResult] = {}
     counts: dict[str, int] = {}
     notes: list[str] = []
+    measured = {rule.metric for rule in group.aggregates}
+    without = [t for t in tasks if measured.isdisjoint(m.name for m in t.metrics)]
     for rule in group.aggregates:
         for name in _filters(rule, tasks):
             parts = [p for task in tasks for p in _parts(task, rule.metric, name)]
@@ -42,7 +44,7 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
             key = parts[0].metric.key
             metrics[key] = _combine(rule, name, parts, tasks)
             counts[key] = sum(part.task.sample_len for part in parts)
-            notes += _gaps(key, parts, tasks)
+            notes += _gaps(key, without, tasks)
         if rule.metric not in {metric.name for metric in metrics.values()}:
             known = sorted({m.name for task in tasks for m in task.metrics})
             hint = suggestion(rule.metric, known)
@@ -200,15 +202,17 @@ def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
 
 
 def _gaps(
-    key: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
+    key: str, without: Sequence[TaskResult], tasks: Sequence[TaskResult]
 ) -> Iterable[str]:
-    with_metric = {part.task.task.name for part in parts}
-    names = list(dict.fromkeys(task.task.name for task in tasks))
-    lost = [name for name in names if name not in with_metric]
+    """Yield how many tasks have none of a group's metrics; tasks with different ones
+    are usual."""
+    names = {task.task.name for task in tasks}
+    lost = list(dict.fromkeys(task.task.name for task in without))
     if lost:
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         shown = ", ".join(lost[:_SHOWN])
-        yield f"{len(lost)} of {len(names)} tasks have no {key}: {shown}{more}"
+        have = "has" if len(lost) == 1 else "have"
+        yield f"{len(lost)} of {len(names)} tasks {have} no {key}: {shown}{more}"
 
 
 # The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pytest_evals.core.case import Case
@@ -125,7 +125,7 @@ def tool_calls(
             fault = _in_any_order(calls, expected, extra)
         return binary(not fault, fault, _shown(response))
 
-    return _scorer(name, score, order=order, extra=extra, rules=rules)
+    return _comparing(_scorer(name, score, order=order, extra=extra, rules=rules))
 
 
 @checked_arguments
@@ -145,7 +145,7 @@ def tool_names(
         fault = compare(response.calls, expected, extra)
         return binary(not fault, fault, _shown(response))
 
-    return _scorer(name, score, order=order, extra=extra)
+    return _comparing(_scorer(name, score, order=order, extra=extra))
 
 
 @checked_arguments
@@ -169,7 +169,7 @@ def tool_arguments(*, name: str = "tool_arguments") -> AnswerScorer:
         value = right / total if total else float(not missing)
         return _share(value, f"{right} of {total} arguments are right", response)
 
-    return _scorer(name, score)
+    return _comparing(_scorer(name, score))
 
 
 @checked_arguments
@@ -185,7 +185,7 @@ def tool_f1(*, name: str = "tool_f1") -> AnswerScorer:
         why = f"{right} of {len(expected)} expected calls, {len(calls)} made"
         return _share(value, why, response)
 
-    return _scorer(name, score)
+    return _comparing(_scorer(name, score))
 
 
 @checked_arguments
@@ -502,3 +502,8 @@ def _scorer(
         templates=templates,
         reads_response=True,
     )
+
+
+def _comparing(scorer: AnswerScorer) -> AnswerScorer:
+    """A scorer of calls that are in the target, which is checked before the run."""
+    return replace(scorer, check=lambda case: expected_calls(case.target))

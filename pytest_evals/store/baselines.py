@@ -55,7 +55,7 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
     if not os.path.isfile(place / "results.json"):
         known = sorted(p.parent.name for p in base.glob("baselines/*/results.json"))
         hint = suggestion(name, known) if known else f"; save one with {_OPTION}"
-        raise StoreError(f"unknown baseline {name!r}, and no folder of a run{hint}")
+        raise StoreError(f"unknown baseline {name!r} (not a run folder either){hint}")
     return read_run(place)
 
 

@@ -142,7 +142,7 @@ def test_an_unknown_baseline_is_refused_with_the_closest_name(saved):
     result = saved.run("evals", "--evals-compare=mian")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*unknown baseline 'mian', and no folder of a run; did you mean 'main'?"]
+        ["*unknown baseline 'mian' (not a run folder either); did you mean 'main'?"]
     )
 
 

@@ -289,8 +289,8 @@ CASES = [
         {**VS_MAIN, "max_drop": 0.1},
         ret=1,
         lines=[
-            "invalid: unknown baseline 'main', and no folder of a run; a run with "
-            "--evals-save-baseline=main makes it"
+            "invalid: unknown baseline 'main' (not a run folder either). "
+            "Create it: --evals-save-baseline=main"
         ],
     ),
     case(
@@ -300,8 +300,8 @@ CASES = [
         model=None,
         lines=[
             "evals: warning: quiz::exact_match-vs-main: it will be invalid: unknown "
-            "baseline 'main', and no folder of a run; a run with "
-            "--evals-save-baseline=main makes it"
+            "baseline 'main' (not a run folder either). "
+            "Create it: --evals-save-baseline=main"
         ],
     ),
     case(
@@ -1301,7 +1301,7 @@ def saved(suite):
     result = suite.run("evals", "--evals-save-baseline=main")
     assert result.ret == 0
     assert result.parseoutcomes() == {"passed": 7, "wrong": 3, "skipped": 2}
-    result.stdout.fnmatch_lines(["*not compared, since this*"])
+    result.stdout.fnmatch_lines(["*this run becomes the baseline, so*"])
     return suite
 
 
@@ -1481,3 +1481,27 @@ def test_stored_responses_keep_distributions(divergence, tiny_model_path):
     assert divergence.run("evals", model=model).ret == 0
     (gate,) = newest(divergence)["gates"]
     assert gate["value"] == 0
+
+
+def test_failed_gates_of_all_scorers_show_prompt_answer_and_reason(pytester):
+    pytester.makefile(
+        ".yaml",
+        replies='prompt: "{{q}}"\nrows:\n'
+        + "".join(f"  - {{q: question {n}, target: question {n}}}\n" for n in range(9))
+        + "score: [exact, {contains: refund}, {similar: {threshold: 0.5}}]\n"
+        "gates: [contains >= 0.9]\n",
+    )
+    result = pytester.runpytest("--model=scripted:echo")
+    result.stdout.fnmatch_lines(
+        [
+            "*replies: contains >= 0.9*",
+            "  wrong (3 of 9)",
+            "    replies[[]0[]]",
+            "      prompt  question 0",
+            "      answer  question 0",
+            "      target  question 0",
+            "      reason  does not contain 'refund'",
+            "    replies[[]1[]]",
+            "      prompt  question 1",
+        ]
+    )

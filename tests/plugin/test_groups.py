@@ -192,7 +192,7 @@ def test_a_member_that_the_group_changes_replaces_the_task(groups):
     groups.group("changed", task=[{"task": "quiz", "description": "Think. "}])
     result = groups.run("evals", "-k", "quiz")
     result.stdout.fnmatch_lines(
-        ["*warning: quiz: evals/quiz.yaml is not run on its own, since a group*"]
+        ["*warning: quiz: evals/quiz.yaml runs only as a member of a group, which*"]
     )
     rows = groups.samples("quiz")
     assert len(rows) == 10

@@ -106,7 +106,7 @@ def test_a_task_without_the_metric_is_reported_and_left_out():
     other = MetricResult(name="f1", filter="none", estimate=Estimate(1.0), n_scored=9)
     found = summarised(result("a", acc(0.5)), result("b", other))
     assert found.metrics[0].estimate.value == 0.5
-    assert found.notes == ("1 of 2 tasks have no acc,none: b",)
+    assert found.notes == ("1 of 2 tasks has no acc,none: b",)
 
 
 def test_documents_of_a_task_that_has_no_score_at_all_are_lacking():

@@ -22,6 +22,7 @@ from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean, nearest
+from pytest_evals.scorers.arguments import gate_fix
 from pytest_evals.scorers.filters import (
     FILTERS,
     TAKE_FIRST,
@@ -152,6 +153,9 @@ def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMet
         spec = _spec(entry, names, declared)
         if spec is None or unresolved_function in entry.values.values():
             continue
+        is_ours = spec.function is None and spec.task_metric is None
+        if is_ours and _refuse_thresholds(entry, spec.name):
+            continue
         place, warnings = (
             entry.place("metric"),
             _entry_warnings(entry, spec, output_type),
@@ -165,6 +169,15 @@ def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMet
         where = entry.place("aggregation")
         metrics[key] = _ListedMetric(spec, place, where, warnings, by_evaluate)
     return [*metrics.values()]
+
+
+def _refuse_thresholds(entry: Section, metric: str) -> bool:
+    """Report an argument that only gates have, and return whether there is one."""
+    for key, value in entry.values.items():
+        if fix := gate_fix(metric, key, value):
+            entry.problem(key, f"a metric has no {key}{fix}")
+            return True
+    return False
 
 
 def _unique(entries: list[Section]) -> list[Section]:

@@ -9,9 +9,20 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.data.calls import ColumnError
 from pytest_evals.data.rows import Ids, SelectedRows, Table, document_ids, row_sizes
-from pytest_evals.errors import DocumentError, Problem, TaskFileError
+from pytest_evals.errors import (
+    DocumentError,
+    Place,
+    Problem,
+    TaskFileError,
+    nearest,
+)
 
+MOST_ROWS = 1_000
+"""Rows of an eval that are checked before the run."""
+RowPlace = Callable[[int], Place]
+"""Position of a row → its file and line."""
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -111,8 +122,20 @@ class CaseRows(SelectedRows):
         return self.cases.sizes(indices)
 
 
-def checked_first(cases: EvalCases, where: Any, n: int = 1) -> EvalCases:
+def checked_first(
+    cases: EvalCases,
+    where: Place,
+    n: int = 1,
+    place_of: RowPlace | None = None,
+    *,
+    is_data: bool = False,
+) -> EvalCases:
     """Return the cases if the first ``n`` can be built.
+
+    Args:
+        place_of: Where rows are; a problem that only some have is reported there.
+        is_data: Whether rows are in a data file: other errors than missing values are
+            then errors of their documents, unless the first row has one.
 
     Raises:
         TaskFileError: There are no cases, or one cannot be built.
@@ -120,13 +143,43 @@ def checked_first(cases: EvalCases, where: Any, n: int = 1) -> EvalCases:
     if not len(cases):
         fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
         raise TaskFileError([Problem("the eval has no cases", where, fix)])
-    problems = dict[Problem, None]()
+    faults = dict[int, DocumentError]()
     for index in range(n):
         try:
             cases.case(index)
         except DocumentError as error:
-            found = getattr(error, "problem", None) or Problem(str(error), where)
-            problems[found] = None
-    if problems:
-        raise TaskFileError(problems)
-    return cases
+            if not is_data or index == 0 or getattr(error, "column", ""):
+                faults[index] = error
+    if not faults:
+        return cases
+    is_first = is_data and 0 in faults and not getattr(faults[0], "column", "")
+    if place_of is None or len(faults) == n or is_first:
+        found = [
+            getattr(one, "problem", None) or Problem(str(one), where)
+            for one in faults.values()
+        ]
+        raise TaskFileError(dict.fromkeys(found))
+    ids, rows = cases.ids().ids, cases.rows()
+    raise TaskFileError(
+        _row_problem(one, rows[index] if index < len(rows) else {}, ids[index], place)
+        for index, one in faults.items()
+        for place in [place_of(index)]
+    )
+
+
+def _row_problem(
+    error: DocumentError, row: Mapping[str, Any], id_: str, place: Place
+) -> Problem:
+    """The problem of one row of several, at its line. ``error``: of building its
+    case."""
+    problem = getattr(error, "problem", None) or Problem(str(error), place)
+    column = getattr(error, "column", "")
+    if problem.where == place:
+        return problem
+    if not isinstance(error, ColumnError) or not column:
+        return Problem(f"row {id_!r}: {problem.what}", place, problem.fix)
+    key = problem.what.partition(" ")[0].rstrip(":")
+    what = f"row {id_!r} has no {column!r}, which {key} uses"
+    if near := nearest(column, row):
+        what = f"row {id_!r} has {near!r}; did you mean {column!r}, which {key} uses?"
+    return Problem(what, place, f"add it, or write {{{{ {column}|default('') }}}}")

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.native.cases import EvalCases
 from pytest_evals.dialects.native.conversations import answers_of
-from pytest_evals.errors import (
-    DocumentError,
-    EvalsError,
-    Place,
-    Problem,
-    TaskFileError,
-)
+from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.answers import AnswerScorer
 
 COLUMN = "checks"
-_MOST = 1_000
-"""Rows whose checks are read before the run."""
 Read = Callable[[Any], AnswerScorer]
 
 
@@ -68,6 +59,7 @@ def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
         score=score,
         settings={COLUMN: {}},
         check=partial(_check, read=read),
+        is_trivial=partial(_is_trivial, read=read),
         reads_response=True,
     )
 
@@ -120,53 +112,18 @@ def cached(read: Read) -> Read:
     return lambda given: of_text(json.dumps(given, sort_keys=True))
 
 
-def check_rows(
-    scorers: Sequence[tuple[AnswerScorer, Place]],
-    cases: EvalCases,
-    *,
-    has_turns: bool,
-) -> None:
-    """Check the scorers of rows before the run.
-
-    Args:
-        scorers: The scorers of the eval, each with its place.
-
-    Raises:
-        TaskFileError: Checks are invalid, or no scorer reads them.
-    """
-    rows = cases.rows()
-    readers = [(one.check, at) for one, at in scorers if one.check is not None]
-    numbers = range(min(len(rows), _MOST)) if readers or has_turns else ()
-    first = {n: case for n in numbers if (case := _case(cases, n)) is not None}
-    turns = [{COLUMN: turn.checks} for case in first.values() for turn in case.turns]
-    if scorers and not readers and any(map(_has_checks, (*rows, *turns))):
-        what = "rows have checks, and score does not contain them"
-        raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
-    for check, at in readers:
-        for n, case in first.items():
-            try:
-                check(case)
-            except (EvalsError, DocumentError) as error:
-                what = f"row {cases.ids().ids[n]!r}: {error}"
-                raise TaskFileError([Problem(what, at)]) from None
-
-
-def _case(cases: EvalCases, number: int) -> Case | None:
-    try:
-        return cases.case(number)
-    except DocumentError:
-        return None  # an error of its document
-
-
-def _has_checks(row: Mapping[str, Any]) -> bool:
-    given = row.get(COLUMN)
-    first = given[0] if isinstance(given, list | tuple) and given else None
-    is_named = isinstance(first, Mapping) and len(first) == 1
-    return is_named or isinstance(first, AnswerScorer)
-
-
 def _check(case: Case, read: Read) -> None:
     for part in (*_turns(case), case):
         for one in checks_of(part.row, read):
             for template in one.templates:
                 template.render(part)
+            if one.check is not None:
+                one.check(part)
+
+
+def _is_trivial(case: Case, read: Read) -> bool:
+    return any(
+        one.is_trivial is not None and one.is_trivial(part)
+        for part in (*_turns(case), case)
+        for one in checks_of(part.row, read)
+    )

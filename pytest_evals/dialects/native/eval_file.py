@@ -11,6 +11,7 @@ from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.request import Message
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
+from pytest_evals.data.line_places import row_place
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
@@ -21,7 +22,12 @@ from pytest_evals.dialects.metadata_keys import (
     refusals_fault,
     without_own,
 )
-from pytest_evals.dialects.native.cases import EvalCases, checked_first
+from pytest_evals.dialects.native.cases import (
+    MOST_ROWS,
+    EvalCases,
+    RowPlace,
+    checked_first,
+)
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import YAML, remedies
@@ -48,6 +54,8 @@ from pytest_evals.prompts.fields import (
     Reader,
     bind,
     bind_value,
+    comment_warnings,
+    compile_template,
     text_itself,
 )
 from pytest_evals.prompts.generation import Sampling
@@ -72,6 +80,9 @@ _NULLS = ("", "~", "null")
 TURNS = "turns"
 """Column with the turns of a conversation."""
 _COMPRESSED = (".bz2", ".gz", ".xz")
+_DATASET_KEYS = ("delimiter", "name", "path", "revision", "split")
+_OTHER_FORMATS = (".ods", ".txt", ".xls", ".xlsx", ".xml", ".yaml", ".yml")
+"""Suffixes of tables that are not read, and cannot end the name of a dataset."""
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
@@ -113,6 +124,7 @@ class _Reader:
         self._is_text = "rows" in top or _format(path) in (".csv", ".tsv")
         """Whether all values of rows are text, but for nested ones."""
         self._nulls: Sequence[str] = ()
+        self._comments: list[str] = []
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
@@ -137,6 +149,7 @@ class _Reader:
         if top.problems:
             return None
         place = top.place("prompt" if "prompt" in top else None)
+        row_place = self._row_place()
 
         def cases() -> EvalCases:
             table = source()
@@ -144,7 +157,10 @@ class _Reader:
                 what = f"id: {unknown_name('column', id_column, table.columns)}"
                 raise TaskFileError([Problem(what, top.place("id"))])
             found = EvalCases(table, build, id_column)
-            checked_first(found, place, n=len(table) if "rows" in top else 1)
+            n = len(table) if "rows" in top else 1
+            if row_place is not None and "rows" not in top:
+                n = min(len(table), MOST_ROWS)
+            checked_first(found, place, n, row_place, is_data="rows" not in top)
             return found
 
         return EvalParts(
@@ -156,6 +172,7 @@ class _Reader:
             sampling=sampling,
             is_text=self._is_text,
             places=self._places,
+            row_place=row_place,
             repeats=repeats,
             refusals=refusals,
             extract=extract,
@@ -179,6 +196,7 @@ class _Reader:
                 *top.file.warnings,
                 *warnings,
                 *self._nulls,
+                *self._comments,
                 *metadata_warnings(top),
             ),
         )
@@ -293,14 +311,26 @@ class _Reader:
             top.problems.append(error.problem)
             return lambda row: ""
         text = field.spec
-        if not self._is_text or not isinstance(text, str):
+        if not isinstance(text, str):
             return read
+        self._comments += comment_warnings(field)
+        template = compile_template(text)
 
         def checked(row: Mapping[str, Any]) -> Any:
-            fault = None if text in row else text_fault(text, row)
-            if fault is not None:
-                raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
-            return read(row)
+            is_template = text not in row
+            if is_template and self._is_text:
+                fault = text_fault(text, row)
+                if fault is not None:
+                    raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
+            found = read(row)
+            if is_template and isinstance(found, str):
+                for name in template.nulls(row, found):
+                    what = f"{key}: {name} is missing or null"
+                    fix = f"set it, or write {{{{ {name} or '' }}}}"
+                    error = FieldError(what, field.place, fix)
+                    error.column = name
+                    raise error
+            return found
 
         return checked
 
@@ -335,6 +365,18 @@ class _Reader:
 
     # --- data ---
 
+    def _row_place(self) -> RowPlace | None:
+        """Where the rows are; ``None`` if they are not in a text file."""
+        top = self._top
+        if "rows" in top:
+            return lambda number: top.file.place("rows", number)
+        if _BUILDERS.get(_format(path := _dataset_path(top))) not in ("csv", "json"):
+            return None
+        base = Path(self._options.base or Path.cwd())
+        files = [folder / path for folder in (top.file.path.parent, base)]
+        file = next((one for one in files if one.is_file()), files[0])
+        return lambda number: row_place(file, number)
+
     def _source(self) -> Callable[[], Table]:
         top = self._top
         if "rows" in top and "dataset" in top:
@@ -361,9 +403,25 @@ class _Reader:
             top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
         self._nulls = [*self._written_nulls(rows)]
         rows = [{**row, **top.file.written(row)} for row in rows]
+        self._check_turns(rows)
         if any("id" in row for row in rows):  # the others are called by position
             rows = [{"id": number, **row} for number, row in enumerate(rows)]
         return lambda: Table(rows)
+
+    def _check_turns(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse turns that are not sent, since the eval has a prompt."""
+        top = self._top
+        if "prompt" not in top or TURNS in str(top.values["prompt"]):
+            return
+        for number, row in enumerate(rows):
+            if isinstance(row.get(TURNS), list):
+                what = (
+                    "the row has turns, and the eval has a prompt, so they are not sent"
+                )
+                fix = "remove prompt, or make it the first turn"
+                place = top.file.place("rows", number, TURNS)
+                top.problems.append(Problem(what, place, fix))
+                return
 
     def _written_nulls(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Yield a warning for the first ``null`` or ``~`` of each column, which is that
@@ -388,17 +446,20 @@ class _Reader:
             fix = "dataset: rows.jsonl, or dataset: {path: org/name, split: test}"
             top.problem("dataset", "dataset must name a file or a dataset", fix)
             return lambda: Table([])
-        for key in set(entry) - {"name", "path", "revision", "split"}:
-            hint = suggestion(key, ("name", "path", "revision", "split"))
+        for key in set(entry) - {*_DATASET_KEYS}:
+            hint = suggestion(key, _DATASET_KEYS)
             top.problem("dataset", f"dataset has no key {key!r}{hint}")
         path, split = entry["path"], entry.get("split") or "test"
         place = top.place("dataset")
+        _check_format(path, top)
         builder = _BUILDERS.get(_format(path))
         arguments: dict[str, Any] = {}
         if builder:
             arguments["data_files"] = {split: path}
             if _format(path) == ".tsv":
                 arguments["sep"] = "\t"
+            if "delimiter" in entry:
+                arguments["sep"] = str(entry["delimiter"])
         if entry.get("revision") is not None:
             arguments["revision"] = str(entry["revision"])
         options = self._options
@@ -469,6 +530,13 @@ def _dataset_path(top: Section) -> str:
     given = top.values.get("dataset")
     path = given.get("path") if isinstance(given, Mapping) else given
     return path if isinstance(path, str) else ""
+
+
+def _check_format(path: str, top: Section) -> None:
+    if (suffix := _format(path)) in _OTHER_FORMATS:
+        what = f"dataset: {suffix} files are not read: {path!r}"
+        fix = f"save it as one of {', '.join(sorted(_BUILDERS))}"
+        top.problem("dataset", what, fix)
 
 
 def _format(path: str) -> str:

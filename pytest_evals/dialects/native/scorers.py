@@ -21,7 +21,7 @@ from pytest_evals.scorers import (
     values,
 )
 from pytest_evals.scorers.answers import AnswerScorer
-from pytest_evals.scorers.arguments import checked_arguments
+from pytest_evals.scorers.arguments import checked_arguments, gate_fix
 from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.model_scorer import ModelScorer
@@ -289,5 +289,7 @@ def _arguments(
     for key in value:
         if key not in (*parameters, "extract"):
             hint = suggestion(key, parameters)
-            raise EvalsError(f"score: {name} has no argument {key!r}{hint}")
+            fix = gate_fix(name, key, value[key])
+            what = f"score: {name} has no argument {key!r}"
+            raise EvalsError(f"{what}{fix or hint}")
     return dict(value)

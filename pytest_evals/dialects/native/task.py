@@ -26,10 +26,10 @@ from pytest_evals.core.request import TOOLS, Message, Prompt, Response, are_copi
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
-from pytest_evals.dialects.native.checks import check_rows
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.conversations import conversation
 from pytest_evals.dialects.native.labels import check_ids
+from pytest_evals.dialects.native.row_checks import RowPlace, check_rows
 from pytest_evals.dialects.native.template_checks import check_templates, text_error
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.prompts.arguments import argument_errors
@@ -73,6 +73,7 @@ class EvalParts:
         begins_early: Whether async scorers may run before their case's turn.
         is_text: Whether all values of rows are text, but for nested ones.
         places: Name of a scorer → where it is defined, if not in ``source``.
+        row_place: Where rows are in a file; ``None`` for cases of a function.
     """
 
     name: str
@@ -97,6 +98,7 @@ class EvalParts:
     begins_early: bool = True
     is_text: bool = False
     places: Mapping[str, Place] = field(default_factory=dict)
+    row_place: RowPlace | None = None
 
 
 def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
@@ -111,6 +113,8 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     if labelled and parts.repeats > 1:
         what = f"{parts.name}: a label rates one answer, and repeats is {parts.repeats}"
         raise TaskFileError([Problem(what, parts.source, "set repeats: 1")])
+
+    row_warnings: list[str] = []
 
     def load() -> EvalCases:
         cases = parts.load()
@@ -127,7 +131,10 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             for one in parts.scorers
             if isinstance(one, AnswerScorer)
         ]
-        check_rows(places, cases, has_turns=parts.has_turns)
+        found = check_rows(
+            places, cases, has_turns=parts.has_turns, place_of=parts.row_place
+        )
+        row_warnings.extend(found)
         return cases
 
     rows = CaseRows(load, options)
@@ -170,6 +177,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             *parts.warnings,
             *_label_warnings(parts),
             *rows.warnings,
+            *row_warnings,
             *(choices.warnings if choices else ()),
         ),
     )

@@ -182,6 +182,8 @@ class Section:
             if (missing := self._missing_keys.get(near)) in self.problems:
                 self.problems.remove(missing)
             hint, fix = did_you_mean(str(key), self._read_keys), ""
+            if key == "threshold" and "gates" in self._read_keys:
+                fix = "add a gate: gates: [METRIC >= 0.9]"
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)

@@ -143,7 +143,8 @@ def _margin(key: str, value: object) -> Margin:
         return Margin(name, number, relative=True)
     if number < 0:
         what = (
-            f"{key} must be 0 or more, not {value!r}: it is how much worse is allowed"
+            f"{key} must be 0 or more, not {value!r}: it is the largest "
+            f"{key.removeprefix('max_').split('_')[0]} allowed"
         )
         raise ConditionError(what, f"{key}: {-number}")
     return Margin(name, number, relative=percent)

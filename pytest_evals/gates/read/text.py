@@ -23,6 +23,7 @@ _SUBJECT = re.compile(r"(?:(?![=!~]+[<>]|[=!~]=)[^\s<>≤≥\x00-\x1f\x7f])*")
 _OPERATOR = re.compile(r"[<>=!≤≥~]+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _OPERATORS = (">=", ">", "<=", "<")
+_COMMA = re.compile(r",\d+%?")
 _MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"}
 _EXAMPLE = "acc >= 0.75"
 _LONGEST = 40
@@ -88,7 +89,10 @@ def read_condition(text: str) -> ShortForm:
     rest = _skip_space(text, end)
     if rest < len(text):
         what = f"unexpected {text[rest:]!r} after the number"
-        raise _fault(text, rest, what, f"{name} {operator} {text[at:end]}")
+        number = text[at:end]
+        if _COMMA.fullmatch(text[rest:]):  # 0,9
+            number, what = f"{number}.{text[rest + 1 :]}", "a decimal point is needed"
+        raise _fault(text, rest, what, f"{name} {operator} {number}")
     op = cast("Literal['>=', '>', '<=', '<']", operator)
     return ShortForm(name, Bound(op, value))
 
@@ -158,7 +162,8 @@ def _decimal(digits: str, *, percent: bool) -> Decimal:
 def _operator_fault(text: str, at: int, operator: str, name: str) -> ConditionError:
     if operator in ("==", "=", "!="):
         what = "a gate is a threshold; equality is not supported"
-        return _fault(text, at, what, _EXAMPLE)
+        rest = text[at + len(operator) :].strip()
+        return _fault(text, at, what, f"{name} >= {rest}" if rest else _EXAMPLE)
     if operator in _MEANT:
         what = f"unknown operator {operator!r}; did you mean {_MEANT[operator]!r}?"
         rest = text[at + len(operator) :].strip()

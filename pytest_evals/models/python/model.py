@@ -148,11 +148,9 @@ class PythonModel(BackgroundModel):
         """Whether responses are stored, and calls that blocked or did not end."""
         notes = []
         if not self._version:
-            name = self.label.rpartition(":")[2]
-            owner = "FUNCTION" if "<" in name else name
             notes.append(
-                "no version is set, so its responses are neither stored nor reused\n"
-                f"  fix: set {owner}.version, or pass version=…; change it whenever "
+                "no version is set, so responses are neither stored nor reused\n"
+                "  fix: set FUNCTION.version, or pass version=…; change it whenever "
                 "answers may change"
             )
         if self._calls.blocked_s > _BLOCKED_S:

@@ -92,7 +92,7 @@ def _check_target(target: str) -> None:
         above, dot, last = target.rpartition(".")
         right = f"{above}:{last}" if dot else f"{target}:FUNCTION"
         raise OptionError(
-            f"'python:{target}' names no function of a module; write 'python:{right}'"
+            f"'python:{target}' is not MODULE:FUNCTION; write 'python:{right}'"
         )
     parts = [*module.split("."), *name.split(".")]
     if not all(part.isidentifier() for part in parts):

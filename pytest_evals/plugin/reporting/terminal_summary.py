@@ -35,7 +35,9 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["gate"] = n_gates
     counted = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model, judge = session.options.model, session.options.judge
-    tested = f"model {with_address(model) if model else '(fixture eval_model)'}"
+    own = not any(run.task.asks_model for run in session.suite.tasks.values())
+    tested = "models of the evals" if own else "model of the fixture eval_model"
+    tested = f"model {with_address(model)}" if model else tested
     if judge and any(
         JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):

@@ -317,7 +317,7 @@ class Options:
     inconclusive: Policy = option(
         "gates",
         "warn|fail|pass",
-        "Result of an inconclusive gate: it passes and is shown, fails, or passes.",
+        "Result of an inconclusive gate: pass with a warning, fail, or pass.",
         default="warn",
     )
     min_overlap: float = option(

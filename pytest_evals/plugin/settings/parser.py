@@ -86,18 +86,60 @@ def _file_text(arg: str) -> str:
         return ""
 
 
+_MEANT = {
+    "--evals-against": "--evals-compare=NAME",
+    "--evals-baseline": "--evals-compare=NAME",
+    "--evals-compare-baseline": "--evals-compare=NAME",
+    "--evals-compare-to": "--evals-compare=NAME",
+    "--evals-debug": "--evals-limit=2 -v",
+    "--evals-fail-under": "--evals-gate='METRIC >= 0.9'",
+    "--evals-judge-model": "--evals-judge=KIND:NAME",
+    "--evals-max-cost": "--evals-spend-cap=COST",
+    "--evals-max-samples": "--evals-limit=N",
+    "--evals-min": "--evals-gate='METRIC >= 0.9'",
+    "--evals-output": "--evals-json=FILE",
+    "--evals-output-path": "--evals-dir=FOLDER",
+    "--evals-report": "--evals-html=FILE",
+    "--evals-threshold": "--evals-gate='METRIC >= 0.9'",
+}
+"""Options that others have, or that users expect → ours. A similar spelling would name
+one that does something else, such as saving a baseline."""
+_LM_EVAL = {
+    "--apply_chat_template": "--evals-apply-chat-template",
+    "--gen_kwargs": "--evals-gen-kwargs=ARGS",
+    "--include_path": "--evals-include-path=FOLDER",
+    "--limit": "--evals-limit=N",
+    "--log_samples": "nothing: samples are always written",
+    "--model_args": "--model=KIND:NAME,ARGS, such as --model=hf:gpt2,dtype=float16",
+    "--num_fewshot": "--evals-num-fewshot=N",
+    "--output_path": "--evals-dir=FOLDER",
+    "--system_instruction": "--evals-system-instruction=TEXT",
+    "--tasks": "--evals-tasks=NAMES",
+    "--use_cache": "nothing: responses are always stored",
+}
+"""Options of lm-eval's command, which nobody else has with --model → ours."""
+
+
 def refuse_unknown(parser: pytest.Parser, args: list[str]) -> None:
-    """Refuse options with our prefix that do not exist.
+    """Refuse options with our prefix that do not exist, and lm-eval's next to a model.
 
     Raises:
         pytest.UsageError: With a similar option.
     """
     known = _known(parser)
+    has_model = any(one.partition("=")[0] == "--evals-model" for one in args)
     for one in args if known else ():
         flag = one.partition("=")[0]
         if one == "--":
             return
-        if flag.startswith("--evals-") and flag not in known:
+        if flag in known:
+            continue
+        if has_model and flag in _LM_EVAL:
+            raise pytest.UsageError(f"unknown option {flag}; write {_LM_EVAL[flag]}")
+        if flag in _MEANT:
+            hint = f"; did you mean {_MEANT[flag]}?"
+            raise pytest.UsageError(f"unknown option {flag}{hint}")
+        if flag.startswith("--evals-"):
             hint = did_you_mean(flag, sorted(known)) or "; see pytest --help"
             raise pytest.UsageError(f"unknown option {flag}{hint}")
 

@@ -67,7 +67,7 @@ def run_markdown(
     if result.comparison is not None:
         sections += _comparison(result.comparison)
     notes = "\n".join(f"- {plain(text)}" for text, _ in remarks(result))
-    sections.append(details("What to know of these numbers", notes) if notes else "")
+    sections.append(details("Notes", notes) if notes else "")
     sections.append(fenced(count_lines(result)))
     return _fitting(sections, most)
 

@@ -147,6 +147,10 @@ def usage_line(info: Mapping[str, Any]) -> str:
     return f"server: {'; '.join(parts)}" if parts else ""
 
 
+_LOCAL_S = 0.01
+"""Replies of functions that are faster come from this process alone."""
+
+
 def latency_line(info: Mapping[str, Any]) -> str:
     """Return ``latency (p50, p95): first token 0.2 s, 0.5 s; token …; reply …``,
     with rates; empty for a model without latencies. ``info`` is the model's info,
@@ -154,8 +158,12 @@ def latency_line(info: Mapping[str, Any]) -> str:
     latency = info.get("latency")
     if not isinstance(latency, Mapping):
         return ""
-    includes = " with the prompt" if latency.get("per_token_includes_prompt") else ""
-    names = {FIRST_TOKEN: "first token", PER_TOKEN: f"token{includes}", REPLY: "reply"}
+    reply = latency.get(REPLY)
+    if "function" in info and isinstance(reply, Mapping) and reply["p95"] < _LOCAL_S:
+        return ""  # a function without a model or a server behind it
+    includes = " (prompt included)" if latency.get("per_token_includes_prompt") else ""
+    names = {FIRST_TOKEN: "first token", PER_TOKEN: f"per token{includes}"}
+    names[REPLY] = "reply"
     parts = []
     for name, title in names.items():
         found = latency.get(name)
