@@ -148,11 +148,11 @@ def checked_first(
         try:
             cases.case(index)
         except DocumentError as error:
-            if not is_data or index == 0 or getattr(error, "column", ""):
+            if not is_data or index == 0 or _missing(error):
                 faults[index] = error
     if not faults:
         return cases
-    is_first = is_data and 0 in faults and not getattr(faults[0], "column", "")
+    is_first = is_data and 0 in faults and not _missing(faults[0])
     if place_of is None or len(faults) == n or is_first:
         found = [
             getattr(one, "problem", None) or Problem(str(one), where)
@@ -173,7 +173,7 @@ def _row_problem(
     """The problem of one row of several, at its line. ``error``: of building its
     case."""
     problem = getattr(error, "problem", None) or Problem(str(error), place)
-    column = getattr(error, "column", "")
+    column = _missing(error)
     if problem.where == place:
         return problem
     if not isinstance(error, ColumnError) or not column:
@@ -183,3 +183,8 @@ def _row_problem(
     if near := nearest(column, row):
         what = f"row {id_!r} has {near!r}; did you mean {column!r}, which {key} uses?"
     return Problem(what, place, f"add it, or write {{{{ {column}|default('') }}}}")
+
+
+def _missing(error: DocumentError) -> str:
+    """The column whose value is missing, if that is the error."""
+    return str(getattr(error, "column", ""))

@@ -25,11 +25,11 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import TOOLS, Message, Prompt, Response, are_copies
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
-from pytest_evals.dialects.native.cases import CaseRows, EvalCases
+from pytest_evals.dialects.native.cases import CaseRows, EvalCases, RowPlace
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.conversations import conversation
 from pytest_evals.dialects.native.labels import check_ids
-from pytest_evals.dialects.native.row_checks import RowPlace, check_rows
+from pytest_evals.dialects.native.row_checks import check_rows
 from pytest_evals.dialects.native.template_checks import check_templates, text_error
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.prompts.arguments import argument_errors
