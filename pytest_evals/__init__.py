@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.custom_metrics.response import ModelResponse
     from pytest_evals.scorers.pairs import pairwise
     from pytest_evals.scorers.rubric import judge
+    from pytest_evals.scorers.semantic import semantic
     from pytest_evals.scorers.spending import max_cost, max_latency, max_output_tokens
     from pytest_evals.scorers.tool_calls import (
         call_order,
@@ -133,6 +134,7 @@ _MODULES = {
     "scorers.rubric": ("judge",),
     "scorers.claims": ("answer_relevance", "context_relevance", "faithfulness"),
     "scorers.contexts": ("context_precision", "context_recall", "mrr", "ndcg"),
+    "scorers.semantic": ("semantic",),
     "scorers.spending": ("max_cost", "max_latency", "max_output_tokens"),
     "scorers.tool_calls": (
         "call_order",
@@ -220,6 +222,7 @@ __all__ = [
     "not_called",
     "pairwise",
     "regex",
+    "semantic",
     "similar",
     "starts_with",
     "tool_arguments",

@@ -89,6 +89,7 @@ class ModelKind:
 KINDS: Registry[ModelKind] = Registry(
     "kind of model",
     {
+        "encoder": "pytest_evals.models.encoder.kind:ENCODER",
         "hf": "pytest_evals.models.hf.kind:HF",
         "openai": "pytest_evals.models.openai.kind:OPENAI",
         "python": "pytest_evals.models.python.kind:PYTHON",

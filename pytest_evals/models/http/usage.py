@@ -151,8 +151,16 @@ _IMAGE = re.compile(r'"data:[^"]*"')
 
 def _has_counts(reply: Mapping[str, Any]) -> bool:
     """Whether a reply reports its prompt and completion tokens."""
-    n_out = _usage_of(reply).get("completion_tokens")
+    usage = _usage_of(reply)
+    n_out = usage.get("completion_tokens", 0 if is_embedding_reply(reply) else None)
     return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
+
+
+def is_embedding_reply(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply has embeddings, for which no tokens are generated."""
+    listed = reply.get("data")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    return isinstance(first, dict) and "embedding" in first
 
 
 def _usage_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from pytest_evals.models.http.streaming import ARRIVALS, is_stream, merged
 from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.settings import OpenAISettings
 
-Path = Literal["chat", "completions", "models"]
+Path = Literal["chat", "completions", "embeddings", "models"]
 Reply = Mapping[str, Any]
 """A reply's JSON."""
 
@@ -34,6 +34,7 @@ one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {
     "chat": "chat/completions",
     "completions": "completions",
+    "embeddings": "embeddings",
     "models": "models",
 }
 

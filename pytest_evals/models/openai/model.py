@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.request import (
     RATING,
     RESPONSE_FORMAT,
@@ -26,7 +27,11 @@ from pytest_evals.models.http.spend_cap import SpendCap
 from pytest_evals.models.http.usage import METER, RequestMeter, Usage
 from pytest_evals.models.openai.client import OpenAIClient
 from pytest_evals.models.openai.prompt_truncation import PromptTruncation
-from pytest_evals.models.openai.request_bodies import read_reply, request_body
+from pytest_evals.models.openai.request_bodies import (
+    read_embedding,
+    read_reply,
+    request_body,
+)
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.prefix_order import prefix_order, prompt_text
@@ -105,7 +110,7 @@ class OpenAIModel(BackgroundModel):
         """
         if any(not isinstance(request, Generate) for request in requests):
             self.be_able_to_score()
-        self._fitting.prepare(requests)
+        self._fitting.prepare([one for one in requests if not is_embedding(one)])
         if self._fitting.window:
             self.info["max_length"] = self._fitting.window
         order = prefix_order([prompt_text(request) for request in requests])
@@ -171,7 +176,10 @@ class OpenAIModel(BackgroundModel):
         METER.set(meter := RequestMeter())
         try:
             began = time.perf_counter()
-            if isinstance(request, Generate):
+            if is_embedding(request):
+                body = {"input": prompt_text(request), "encoding_format": "float"}
+                response = await self._client.ask("embeddings", body, read_embedding)
+            elif isinstance(request, Generate):
                 response = await self._text_with_optional(request)
             else:
                 response = await self._scorer.score(request)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import (
     IMAGES,
     LEADING_IMAGES,
@@ -177,6 +178,16 @@ def read_reply(
         calls=calls,
         top_logprobs=_top_logprobs(choice, dict(request.options).get(TOP_LOGPROBS, 0)),
     )
+
+
+def read_embedding(reply: Reply) -> Response:
+    """The embedding in a reply."""
+    listed = reply.get("data")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    found = first.get("embedding") if isinstance(first, dict) else None
+    if not isinstance(found, list) or not found or not all(map(is_finite, found)):
+        raise RequestFailedError("the reply has no embedding", "api")
+    return Response(data=[*map(float, found)], n_prompt_tokens=tokens_of(reply)[0])
 
 
 def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ...]:

@@ -23,6 +23,7 @@ import orjson
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc, as_list, unwatched
+from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import (
@@ -176,6 +177,9 @@ def _facts(record: Record) -> dict[str, Any]:
 def _exchange(exchange: Exchange) -> dict[str, Any]:
     """A follow-up request, its model and its response."""
     model, request, response = exchange
+    if is_embedding(request) and isinstance(response.data, list):
+        text = f"embedding of {len(response.data)} numbers"
+        response = replace(response, data=None, text=text)
     return masked(response.returned) | {
         "model": model,
         "arguments": _arguments(request),

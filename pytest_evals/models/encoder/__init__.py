@@ -1,0 +1,1 @@
+"""Encoders: models that return the embedding of a text"""
