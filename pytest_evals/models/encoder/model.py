@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers.utils import cached_file
+from transformers.utils.hub import cached_file
 
 from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.model import Model
@@ -45,7 +45,7 @@ class Encoder(Model):
             ModelError: It cannot be loaded, or is pooled in another way.
         """
         self.name, self._settings = name, settings
-        source = {
+        source: dict[str, Any] = {
             "pretrained_model_name_or_path": path_of(settings.target),
             "revision": settings.revision or None,
             "trust_remote_code": settings.trust_remote_code,
@@ -64,7 +64,7 @@ class Encoder(Model):
         self._tokenizer.padding_side = "right"
         self._max_length = settings.max_length or self._own_length()
         self._n_cut = 0
-        self.info = {
+        self.info: Mapping[str, Any] = {
             "model": name,
             "pretrained": settings.target,
             "revision": settings.revision,
