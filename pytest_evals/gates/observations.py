@@ -73,6 +73,8 @@ class Observations:
         if self.result is None:
             every = (*self.positions, *self.lost)
             return {position: str(position) for position in every}
+        if self.result.columns:  # of too many documents for records
+            return dict(enumerate(self.result.task.rows.ids()))
         return {record.index: record.doc.id for record in self.result.records}
 
     def clusters(self, name: str, positions: Sequence[int]) -> list[str] | None:
@@ -281,15 +283,7 @@ def _of_task(
 ) -> Observations:
     key = metric.name, metric.filter
     if key in result.columns:
-        seen = Observations(
-            task=result.task.name,
-            metric=metric,
-            size=result.sample_len,
-            positions=range(result.n_selected),
-            values=result.columns[key],
-            result=result,
-        )
-        return prepared(gate, seen)
+        return prepared(gate, _of_columns(metric, result, reference))
     scored: dict[int, Score] = {}
     lost, absent, excluded = [], [], []
     for record in result.records:
@@ -306,15 +300,8 @@ def _of_task(
             scored[record.index] = score
     values, size = [score.value for score in scored.values()], result.sample_len
     if reference is not None and reference.overlap is not None:
-        # The counts are of the shared documents; the number stays that of all.
         n_errored = sum(bool(r.error) for r in result.records if not r.excluded)
-        metric = replace(
-            metric,
-            n_errored=n_errored,
-            n_unscored=len(lost) - n_errored,
-            n_scored=len(values),
-            total=None if metric.total is None else int(sum(values)),
-        )
+        metric = _of_shared(metric, values, n_errored, len(lost) - n_errored)
         size = max((_n_scored(one, result) for one in result.metrics), default=0)
     seen = Observations(
         task=result.task.name,
@@ -331,6 +318,40 @@ def _of_task(
         result=result,
     )
     return prepared(gate, seen)
+
+
+def _of_columns(
+    metric: MetricResult, result: TaskResult, reference: Reference | None
+) -> Observations:
+    positions: Sequence[int] = range(result.n_selected)
+    values = result.columns[metric.name, metric.filter]
+    if reference is not None and reference.overlap is not None:
+        positions = sorted(reference.overlap.shared)
+        values = [values[at] for at in positions]
+        metric = _of_shared(metric, values)
+    return Observations(
+        task=result.task.name,
+        metric=metric,
+        size=len(values),
+        positions=positions,
+        values=values,
+        reference=reference,
+        result=result,
+    )
+
+
+def _of_shared(
+    metric: MetricResult, values: Sequence[Any], n_errored: int = 0, n_unscored: int = 0
+) -> MetricResult:
+    """The metric with the counts of the documents that a baseline has too; its number
+    stays that of all."""
+    return replace(
+        metric,
+        n_errored=n_errored,
+        n_unscored=n_unscored,
+        n_scored=len(values),
+        total=None if metric.total is None else int(sum(values)),
+    )
 
 
 def prepared(gate: Gate, seen: Observations) -> Observations:

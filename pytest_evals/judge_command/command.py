@@ -14,10 +14,10 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.judge_command.columns import read_columns
 from pytest_evals.judge_command.gates import given_gates
 from pytest_evals.judge_command.output import shown, write_files
-from pytest_evals.judge_command.verdicts import judged, side_of
+from pytest_evals.judge_command.run_pairs import RunPairs
+from pytest_evals.judge_command.verdicts import judged
 from pytest_evals.result_files.find import read_results
 from pytest_evals.result_files.foreign_run import ForeignRun
-from pytest_evals.run.comparison import compare
 from pytest_evals.store.history import EarlierRun, with_names_of
 
 _FAILED, _WRONG_USE = 1, 2
@@ -55,25 +55,31 @@ def _judge(options: argparse.Namespace) -> int:
         has_baseline=options.baseline is not None,
     )
     read = partial(read_results, gated=gates.metrics(), id_key=options.id or "")
-    baseline, is_plain = None, not (options.id or options.html or options.baseline)
-    columns = read_columns(options.new, gates.gates) if is_plain else None
-    run: EarlierRun = columns or read(options.new)
-    if options.baseline is not None:
-        baseline = _same_name(read(options.baseline), run)
+    columns = None
+    if not (options.id or options.html):
+        columns = read_columns(options.new, gates.gates, options.baseline)
+    run: EarlierRun
+    baseline: EarlierRun | None
+    if columns is not None:
+        run, baseline = columns
+    else:
+        run = read(options.new)
+        baseline = None if options.baseline is None else read(options.baseline)
+    pairs = None
+    if baseline is not None:
+        baseline = _same_name(baseline, run)
         baseline = with_names_of(baseline, run.results.get("node_ids") or {})
+        pairs = RunPairs(run, baseline)
     found = judged(
         run,
         gates,
-        baseline=baseline,
+        pairs=pairs,
         policy=options.inconclusive,
         span=options.range,
     )
-    changes = None
-    if baseline is not None:
-        sides = [side_of(one, one.tasks) for one in (baseline, run)]
-        changes = compare(str(options.baseline), sides[0], sides[1])
+    changes = None if pairs is None else pairs.comparison(str(options.baseline))
     notes = [note for one in (run, baseline) for note in getattr(one, "notes", ())]
-    sys.stdout.write(shown(found, changes, notes))
+    sys.stdout.write(shown(found, changes, [*dict.fromkeys(notes)]))
     code = _FAILED if any(one.is_red for one in found.result.verdicts) else 0
     paths = {name: getattr(options, name) for name in _FILES}
     write_files(found, run, changes, paths, code)

@@ -32,9 +32,10 @@ class GivenGates:
     gates: Sequence[Gate]
     left_out: Sequence[Gate]
 
-    def metrics(self) -> set[str]:
-        """The names of their metrics."""
-        return {gate.metric for gate in self.gates if gate.metric} - {*COMPARED}
+    def metrics(self) -> list[str]:
+        """The names of their metrics, each once."""
+        names = dict.fromkeys(gate.metric for gate in self.gates)
+        return [name for name in names if name and name not in COMPARED]
 
 
 def given_gates(

@@ -288,7 +288,9 @@ def _ways(name: str, filter_: str, *, is_numeric: bool) -> Iterator[Metric]:
     if known is not None and (not is_numeric or known.numbers_in):
         kind = known.output_types[0] if known.output_types else ""
         with suppress(EvalsError):  # a library is not installed
-            yield metric(spec, filter_, kind, declared=True, iterations=0)
+            found = metric(spec, filter_, kind, declared=True, iterations=0)
+            is_quick = found.is_mean  # others resample for their standard error
+            yield metric(spec, filter_, kind, declared=True) if is_quick else found
     mean = MetricSpec(name=name, aggregation="mean")
     yield metric(mean, filter_, "generate_until", declared=True)
 

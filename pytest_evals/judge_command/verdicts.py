@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from pytest_evals.core.gate import Gate, Outcome, Policy, Verdict
-from pytest_evals.core.reference import Reference
+from pytest_evals.core.reference import no_reference
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.judge_command.gates import GivenGates, assigned, tasks_of_groups
 from pytest_evals.judge_command.results import Range, group_result, task_result
-from pytest_evals.store.document_pairs import Side, refer
+from pytest_evals.judge_command.run_pairs import RunPairs
 from pytest_evals.store.history import EarlierRun
 
 
@@ -35,7 +35,7 @@ def judged(
     run: EarlierRun,
     given: GivenGates,
     *,
-    baseline: EarlierRun | None = None,
+    pairs: RunPairs | None = None,
     policy: Policy = "warn",
     span: Range = (0.0, 1.0),
 ) -> Judged:
@@ -44,7 +44,7 @@ def judged(
     Args:
         run: The results.
         given: The gates.
-        baseline: Older results.
+        pairs: The results and older ones, if there are some.
         policy: Meaning of an inconclusive verdict.
         span: Range of a document's value for metrics of unknown range.
 
@@ -59,11 +59,13 @@ def judged(
     for name in run.tasks:
         above = {name, *(one for one, below in groups.items() if name in below)}
         own = [gate for gate in gates if gate.task in above]
-        read = run.result if isinstance(run, ColumnRun) else partial(task_result, run)
+        read = partial(task_result, run)
+        if isinstance(run, ColumnRun):
+            read = partial(run.result, shown=pairs.shown if pairs else ())
         results[name] = tasks[name] = read(name, own, span)
     for name, below in groups.items():
         results[name] = group_result(run, name, {one: tasks[one] for one in below})
-    find = _References(run, baseline)
+    find = pairs.reference if pairs is not None else no_reference
     verdicts = [
         judge(_reduced(gate, results[gate.task]), results[gate.task], policy, find)
         for gate in gates
@@ -95,39 +97,3 @@ def _reduced(gate: Gate, result: TaskResult | GroupResult) -> Gate:
 def _left_out(gate: Gate) -> Verdict:
     reason = "when needs the model and the machine of a run"
     return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason, left_out=True)
-
-
-_FIX = "pass other results with --baseline"
-
-
-class _References:
-    """Finds a task in the older results, paired with the new ones."""
-
-    def __init__(self, run: EarlierRun, baseline: EarlierRun | None) -> None:
-        self._run, self._baseline = run, baseline
-        self._known: dict[tuple[str, str], Reference] = {}
-
-    def __call__(self, name: str, task: str) -> Reference:
-        assert self._baseline is not None  # gates that need one are refused without
-        if (name, task) not in self._known:
-            self._known[name, task] = self._pair(name, task, self._baseline)
-        return self._known[name, task]
-
-    def _pair(self, name: str, task: str, baseline: EarlierRun) -> Reference:
-        before = side_of(baseline, [one for one in baseline.tasks if one == task])
-        others: Mapping[str, Sequence[object]] = dict.fromkeys(baseline.tasks, ())
-        rows = {**others, **before.rows}
-        before = Side(results=baseline.results, rows=rows)  # type: ignore[arg-type]
-        return refer(name, task, before, side_of(self._run, [task]), fix=_FIX)
-
-
-def side_of(run: EarlierRun, tasks: Sequence[str]) -> Side:
-    """One of two runs to pair; its documents are numbered as in its results."""
-    rows = {}
-    for task in tasks:
-        found = list(run.all_rows(task))
-        positions = {
-            doc_id: at for at, doc_id in enumerate(sorted({r["doc_id"] for r in found}))
-        }
-        rows[task] = [{**row, "doc_id": positions[row["doc_id"]]} for row in found]
-    return Side(results=run.results, rows=rows)

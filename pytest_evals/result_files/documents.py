@@ -9,10 +9,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, is_accuracy
+from pytest_evals.store.document_pairs import counted
 
 NO_FILTER = "none"
-_NAMED = 3
-"""Documents in a note."""
 
 
 class GradedAnswer(NamedTuple):
@@ -74,12 +73,6 @@ def _duplicates(ids: Sequence[str], what: str) -> Iterator[str]:
     ids = [*dict.fromkeys(ids)]
     if ids:
         yield f"{counted(ids)} with several rows of one id, {what}"
-
-
-def counted(ids: Sequence[str]) -> str:
-    """``12 documents (a, b, c, …)``."""
-    listed = ", ".join(ids[:_NAMED]) + ", …" * (len(ids) > _NAMED)
-    return f"{len(ids):,} document{'s' * (len(ids) != 1)} ({listed})"
 
 
 def _row(position: int, found: Sequence[GradedAnswer]) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from pytest_evals.result_files.lm_eval import (
     results_files,
     samples_files,
 )
-from pytest_evals.result_files.row_files import read_row_file
-from pytest_evals.result_files.tables import SUFFIXES, parse_json, read_bytes
+from pytest_evals.result_files.row_files import read_row_files
+from pytest_evals.result_files.tables import SUFFIXES, is_table, parse_json, read_bytes
 from pytest_evals.store.history import RESULTS, EarlierRun, read_run
 
 _FOLDERS: Sequence[
@@ -36,7 +36,7 @@ _FOLDERS: Sequence[
 _KNOWN = (
     "a run of pytest --model or a baseline, output of lm-eval, lighteval or inspect, a "
     "job of Harbor, a report of SWE-bench, or JSON Lines, CSV or Parquet with a row "
-    "for each document"
+    "for each document, one file or a folder with a file for each task"
 )
 
 
@@ -66,7 +66,7 @@ def read_results(
         return read_lighteval(path)
     if not id_key and path in samples_files(path.parent):
         return read_lm_eval(path)
-    return _read_json(path) or read_row_file(path, gated, id_key)
+    return _read_json(path) or read_row_files(path, [path], gated, id_key)
 
 
 def _read_json(path: Path) -> EarlierRun | None:
@@ -103,11 +103,18 @@ def _read_folder(folder: Path, gated: Collection[str], id_key: str) -> EarlierRu
     for finds, reads in _FOLDERS:
         if finds(folder):
             return reads(folder)
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for path in sorted(folder.rglob("*")) if _is_shown(path, folder)]
     if any(map(is_log, files)):
         return read_inspect(folder)
     named = [path for path in files if path.suffix in SUFFIXES]
-    what = f"{folder}: no results in it"
     if len(named) == 1:
         return read_results(named[0], gated=gated, id_key=id_key)
-    raise OptionError(f"{what}\n  fix: pass {_KNOWN}")
+    if tables := [*filter(is_table, files)]:
+        return read_row_files(folder, tables, gated, id_key)
+    raise OptionError(f"{folder}: no results in it\n  fix: pass {_KNOWN}")
+
+
+def _is_shown(path: Path, folder: Path) -> bool:
+    """Whether it is a file that is not hidden, as those of editors and caches are."""
+    names = path.relative_to(folder).parts
+    return path.is_file() and not any(name.startswith(".") for name in names)

@@ -26,6 +26,21 @@ class PlacedRow(NamedTuple):
     fields: Mapping[str, Any]
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file may have rows, by its suffix; of JSON files those with an array,
+    since others are settings and summaries."""
+    suffix = _suffix(path)
+    if suffix == ".json":
+        return read_bytes(path).lstrip()[:1] == b"["
+    return suffix in SUFFIXES
+
+
+def _suffix(path: Path) -> str:
+    """The suffix of the content: that before ``.gz``."""
+    suffixes = [one.lower() for one in path.suffixes if one.lower() != ".gz"]
+    return suffixes[-1] if suffixes else ""
+
+
 def read_table(path: Path) -> list[PlacedRow]:
     """The rows of a file, by its suffix; without a known one, JSON Lines.
 
@@ -33,8 +48,7 @@ def read_table(path: Path) -> list[PlacedRow]:
         OptionError: It cannot be read, or a row is not an object.
         MissingExtraError: A library that reads the format is not installed.
     """
-    suffixes = [one.lower() for one in path.suffixes if one.lower() != ".gz"]
-    suffix = suffixes[-1] if suffixes else ""
+    suffix = _suffix(path)
     if suffix == ".parquet":
         return [*_parquet(path)]
     data = read_bytes(path)

@@ -193,13 +193,13 @@ def pair_documents(
     left, rows = dict(enumerate(old)), [*new]
     found: dict[int, Row] = {}
     for key in (_content, _asked_with_id, _asked, _id):
-        waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+        waiting: dict[Hashable, deque[int]] = {}
         for number, row in left.items():
-            waiting[key(row)].append(number)
-        for at, row in enumerate(rows):
-            content = key(row)
-            if at not in found and content is not None and waiting.get(content):
-                found[at] = left.pop(waiting[content].popleft())
+            if (content := key(row)) is not None:
+                waiting.setdefault(content, deque()).append(number)
+        for at, row in enumerate(rows if waiting else ()):
+            if at not in found and (numbers := waiting.get(key(row))):
+                found[at] = left.pop(numbers.popleft())
         if not left:
             break
     return [(found.get(at), row) for at, row in enumerate(rows)]
@@ -248,7 +248,7 @@ def _content(row: Row) -> Hashable:
 def _asked(row: Row) -> Hashable:
     """Return the hashes of prompt, target and choices; ``None`` in a run of an earlier
     version."""
-    found = tuple(row.get(f"{one}_hash") for one in ("prompt", "target", "choices"))
+    found = tuple(map(row.get, ("choices_hash", "target_hash", "prompt_hash")))
     return None if None in found else found
 
 
@@ -269,7 +269,7 @@ def complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
 def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     """Yield differences between settings, without looking at the documents."""
     shots = before.of("n-shot", task), now.of("n-shot", task)
-    if shots[0] != shots[1]:
+    if None not in shots and shots[0] != shots[1]:  # other programs may not write them
         yield f"{shots[1]} shots instead of {shots[0]}"
     sizes = _limited(before, task), _limited(now, task)
     if sizes[0] != sizes[1] and not is_sample(task, before, now):
@@ -353,11 +353,14 @@ def pairing_of(task: str, before: Side, now: Side) -> Pairing:
         paired = {id(one) for one, _ in both}
         removed = [row for row in old if id(row) not in paired]
     changes = [
-        f"{_count(rows)} {what}"
+        f"{counted([row.get('id') for row in rows])} {what}"
         for what, rows in (("added", added), ("removed", removed))
         if rows
     ]
-    changes += [f"{what}: {_count(rows)}" for what, rows in changed.items()]
+    changes += [
+        f"{what}: {counted([row.get('id') for row in rows])}"
+        for what, rows in changed.items()
+    ]
     return Pairing(same, both, tuple(changes), len(both) + len(removed))
 
 
@@ -402,10 +405,11 @@ _UNRECORDED = (
 )
 
 
-def _count(rows: Sequence[Row]) -> str:
-    named = ", ".join(str(row.get("id")) for row in rows[:MOST_NAMED])
-    more = ", …" if len(rows) > MOST_NAMED else ""
-    return f"{len(rows)} document{'s' * (len(rows) != 1)} ({named}{more})"
+def counted(ids: Sequence[object]) -> str:
+    """``12 documents (a, b, c, d, …)``."""
+    named = ", ".join(map(str, ids[:MOST_NAMED]))
+    more = ", …" if len(ids) > MOST_NAMED else ""
+    return f"{len(ids):,} document{'s' * (len(ids) != 1)} ({named}{more})"
 
 
 def document_change(task: str, old: Row, new: Row) -> DocumentChange:

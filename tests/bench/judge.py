@@ -31,6 +31,7 @@ class Case(NamedTuple):
 CASES = (
     Case(1_000, "acc >= 0.5", False, 0.5, 150),
     Case(14_042, '{"metric": "acc", "max_drop": 0.5}', True, 5, 400),
+    Case(1_000_000, '{"metric": "acc", "max_drop": 0.5}', True, 20, 800),
     Case(
         1_000_000, '{"metric": "acc", "min": 0.5, "over": "population"}', False, 3, 400
     ),

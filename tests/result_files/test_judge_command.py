@@ -273,3 +273,98 @@ def test_large_files_have_the_verdicts_of_small_ones(
     expected = found()
     monkeypatch.setattr(columns, "LARGE", 0)
     assert found() == expected
+
+
+CHANGE_GATES = [
+    DROP,
+    '{"metric": "acc", "max_drop": 0.2}',
+    '{"metric": "acc", "max_drop": 0.02, "over": "run"}',
+    '{"metric": "acc", "max_drop": "3%", "min_overlap": 0.5}',
+    '{"metric": "acc", "max_rise": 0.01, "higher_is_better": false}',
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows,
+        lambda rows: [*rows[:-1], {"id": "new", "acc": 1, "prompt": "?", "answer": ""}],
+        lambda rows: rows[300:],
+        lambda rows: [*rows, {"id": "q600", "acc": 0, "prompt": "?", "answer": "b"}],
+        lambda rows: [row | {"prompt": row["prompt"] + "!"} for row in rows],
+        lambda rows: [row | {"acc": row["acc"] / 2} for row in rows],
+        lambda rows: [row | {"id": row["id"] + "x"} for row in rows],
+    ],
+    ids=["same", "one_other", "fewer", "more", "prompts", "halves", "no_pair"],
+)
+def test_large_files_have_the_changes_of_small_ones(
+    change, rows, tmp_path, capsys, monkeypatch
+):
+    rng = random.Random(7)
+    rows = [row | {"prompt": f"{row['id']}?", "answer": "a"} for row in rows]
+    old = [row | {"acc": int(rng.random() < 0.8), "answer": "b"} for row in rows]
+    rng.shuffle(old)
+    new = write(tmp_path / "new.jsonl", rows)
+    path, out = write(tmp_path / "old.jsonl", change(old)), tmp_path / "out.json"
+
+    def found():
+        texts = []
+        for gate in CHANGE_GATES:
+            code = main(["judge", new, gate, "--baseline", path, "--json", str(out)])
+            results = json.loads(out.read_text()) if code != 2 else {}
+            shown = capsys.readouterr()
+            # Which of the changed documents are named differs, and how many are known.
+            lines = [one for one in shown.out.splitlines() if not one.startswith("  ")]
+            kept = [results.get(key) for key in ("gates", "results", "comparison")]
+            texts.append((code, shown.err, lines, kept))
+            out.unlink(missing_ok=True)
+        return texts
+
+    expected = found()
+    monkeypatch.setattr(columns, "LARGE", 0)
+    assert found() == expected
+
+
+@pytest.fixture
+def folders(tmp_path):
+    rng = random.Random(5)
+    for side in ("new", "old"):
+        for name, metric in (("arc.jsonl", "acc"), ("sums/exact.jsonl", "f1")):
+            path = tmp_path / side / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            scores = [int(rng.random() < 0.8) for _ in range(200)]
+            write(path, [{"id": n, metric: one} for n, one in enumerate(scores)])
+        (tmp_path / side / "settings.json").write_text('{"seed": 1}')
+        (tmp_path / side / "people.csv").write_text("id,name\n1,Ada\n")
+    return tmp_path / "new", tmp_path / "old"
+
+
+def test_each_row_file_of_a_folder_is_a_task(folders, capsys):
+    new, old = map(str, folders)
+    gates = ["arc/acc >= 0.5", "exact/f1 >= 0.5", '{"metric": "acc", "max_drop": 0.3}']
+    assert main(["judge", new, *gates, "--baseline", old]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("note: people.csv: left out, no row has a score\n\n")
+    assert "400 documents: " in out
+    assert out.endswith("verdict: go: 3 of 3 gates passed\n")
+    assert main(["judge", new, "arc/f1 >= 0.5"]) == 2
+    assert "no document has the metric 'f1'" in capsys.readouterr().err
+    assert main(["judge", new, "bleu >= 0.5"]) == 2
+    assert "no key 'bleu'; the keys are 'id', 'acc'" in capsys.readouterr().err
+
+
+def test_files_of_one_name_in_a_folder_are_refused(folders, capsys):
+    new = folders[0]
+    (new / "arc.jsonl").rename(new / "sums/arc.jsonl")
+    assert main(["judge", str(new), "acc >= 0.5"]) == 0
+    write(new / "arc.jsonl", [{"id": 1, "acc": 1}])
+    capsys.readouterr()
+    assert main(["judge", str(new), "acc >= 0.5"]) == 2
+    assert "arc.jsonl and sums/arc.jsonl are of one task" in capsys.readouterr().err
+
+
+def test_without_gates_known_metrics_of_rows_are_shown(folders, capsys):
+    assert main(["judge", str(folders[0])]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^arc +200 .* acc +0\.\d+ +± 0\.0\d+$", out, re.M)
+    assert re.search(r"^exact +200 .* f1 +0\.\d+ +± 0\.0\d+$", out, re.M)
