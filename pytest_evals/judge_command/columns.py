@@ -132,8 +132,10 @@ def read_columns(
     if path.stat().st_size < LARGE:
         return None
     run = _read(path, names)
-    if run is None or baseline is None:
-        return run and (run, None)
+    if run is None:
+        return None
+    if baseline is None:
+        return run, None
     before = _read(baseline, names)
     return (run, before) if before and not _is_changed(run, before) else None
 
