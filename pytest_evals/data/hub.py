@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -61,6 +61,11 @@ class _Server:
             self.away_s = min(2 * self.away_s, MOST_AWAY_S)
         self.failed_at, self.has_replied = time.monotonic(), False
 
+
+_DOWNLOADS = frozenset((
+    "hf_hub_download", "load_dataset", "load_dataset_builder", "snapshot_download",
+))  # fmt: skip
+"""Functions of the libraries that download from the Hub."""
 
 _HUB = ""
 _servers: dict[str, _Server] = {}
@@ -148,6 +153,26 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
             datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = count_downloads
             if not bars_disabled:
                 datasets.enable_progress_bars()
+
+
+def may_download(function: object) -> bool:
+    """Return whether a Python function, or one of its module that it names, names a
+    function that downloads from the Hub."""
+    seen: set[CodeType] = set()
+
+    def names_download(code: CodeType, names: Mapping[str, object]) -> bool:
+        if code in seen:
+            return False
+        seen.add(code)
+        if not _DOWNLOADS.isdisjoint(code.co_names):
+            return True
+        called = (getattr(names.get(one), "__code__", None) for one in code.co_names)
+        inner = (*code.co_consts, *called)
+        return any(names_download(c, names) for c in inner if isinstance(c, CodeType))
+
+    code = getattr(function, "__code__", None)
+    names = getattr(function, "__globals__", {})
+    return isinstance(code, CodeType) and names_download(code, names)
 
 
 def is_unreachable(error: BaseException) -> bool:

@@ -31,6 +31,7 @@ from pytest_evals.data.features import make_features
 from pytest_evals.data.hub import (
     is_offline,
     is_unreachable,
+    may_download,
     reading_datasets,
     refuse_away,
     sparing_hub,
@@ -127,6 +128,11 @@ def not_utf8(source: Source) -> TaskFileError:
     return TaskFileError([Problem(what, source.data_place, fix)])
 
 
+def is_of_hub(path: str) -> bool:
+    """Return whether ``datasets`` looks for a dataset on the Hub."""
+    return path not in _FILE_BUILDERS and not os.path.exists(path)
+
+
 def _check_builder(source: Source) -> None:
     """Refuse obvious typos before a server is contacted."""
     files = any(source.arguments.get(key) for key in ("data_files", "data_dir"))
@@ -157,8 +163,7 @@ def _check_builder(source: Source) -> None:
 
 def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
     try:
-        names = getattr(getattr(maker, "__code__", None), "co_names", ())
-        with sparing_hub(probes="load_dataset" in names):
+        with sparing_hub(probes=may_download(maker)):
             splits_ = call(
                 lambda: maker(**source.arguments), (), "custom_dataset", source.place
             )

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.data import hub
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.scorers.summary import summarise
@@ -315,3 +318,41 @@ def test_a_class_with_images_warns_before_any_of_them_is_read(tmp_path):
     """So text-only models are rejected before one is loaded."""
     shown = 'KEYS = {"doc_to_image": ["photo"]}\n'
     assert load(tmp_path, shown).shows_images
+
+
+NAMED = """
+class Mine(ConfigurableTask):
+    DATASET_PATH = "acme/questions"
+    CONFIG = None
+    def __init__(self, config=None):
+        super().__init__(config={"output_type": "loglikelihood", "test_split": "test"})
+"""
+FUNCTION = """
+def rows():
+    return datasets.load_dataset("acme/questions")
+class Mine(Mine):
+    def download(self, *args, **kwargs):
+        self.dataset = rows()
+"""
+
+
+@pytest.mark.parametrize("more", [NAMED, FUNCTION])
+def test_classes_that_download_ask_a_silent_hub_once(more, tmp_path, monkeypatch):
+    """As on a network that drops packets: the library would try for minutes."""
+    monkeypatch.setattr(hub, "PROBE_S", 0.05)
+    monkeypatch.setattr(hub, "_servers", {})
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    unreachable = r"t\.yaml:2: class: Mine: .*unreachable a short time ago"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(1)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        with pytest.raises(TaskFileError, match=unreachable) as caught:
+            load(tmp_path, more)
+        assert caught.value.problems[0].unreachable
+        silent.accept()[0].close()
+        silent.settimeout(0.1)
+        with pytest.raises(TaskFileError, match=unreachable):
+            load(tmp_path, more)
+        with pytest.raises(TimeoutError):
+            silent.accept()

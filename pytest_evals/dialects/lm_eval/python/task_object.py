@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from importlib import import_module
 from importlib import metadata as distributions
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.calls import error_text
-from pytest_evals.data.hub import reading_datasets
+from pytest_evals.data.hub import is_unreachable, may_download, reading_datasets
+from pytest_evals.data.sources import is_of_hub
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.modules import has_lm_eval
 from pytest_evals.dialects.lm_eval.prompts.tables import seeded
@@ -64,8 +66,13 @@ class PythonObject:
             if installed != _LM_EVAL:
                 text = f"uses the installed lm-eval {installed} instead of {_LM_EVAL}"
                 self.warnings.append(text)
-        with reading_datasets(), seeded():
-            self.task = self.call(lambda _: cls(**self._arguments(config)))
+        arguments, of_hub = self._arguments(config), self._is_of_hub(config)
+
+        def create(_: object) -> Any:
+            with reading_datasets(of_hub=of_hub), seeded():
+                return cls(**arguments)
+
+        self.task = self.call(create)
 
     def _check_overrides(self) -> None:
         """Reject overridden methods that are never called."""
@@ -100,8 +107,21 @@ class PythonObject:
             fix = "dataset_path: json, with dataset_kwargs: {data_files: …}"
             raise self._fault(what, f"{fix}; or set self.dataset in {name}.download")
 
-    def _fault(self, what: str, fix: str = "") -> TaskFileError:
-        return TaskFileError([Problem(what, self._place, fix)])
+    def _is_of_hub(self, config: Mapping[str, Any]) -> bool:
+        """Whether the class may download from the Hub, as far as its names tell."""
+        defaults = getattr(self._class, "CONFIG", None) or {}
+        paths = [getattr(self._class, "DATASET_PATH", None), config.get("dataset_path")]
+        paths += [getattr(defaults, "dataset_path", None)]
+        own = map(partial(getattr, self._class), _own_names(self._class))
+        return any(isinstance(one, str) and is_of_hub(one) for one in paths) or any(
+            map(may_download, own)
+        )
+
+    def _fault(
+        self, what: str, fix: str = "", error: BaseException | None = None
+    ) -> TaskFileError:
+        unreachable = error is not None and is_unreachable(error)
+        return TaskFileError([Problem(what, self._place, fix, unreachable)])
 
     def _arguments(self, config: dict[str, Any]) -> dict[str, Any]:
         """Constructor arguments: the resolved file, if it accepts ``config``."""
@@ -123,7 +143,7 @@ class PythonObject:
         except (Exception, SystemExit) as error:
             what = f"class: {self._class.__name__}: {error_text(error)}"
             is_newer = isinstance(error, AttributeError) and error.name in _NEWER_NAMES
-            raise self._fault(what, _FIX_NEWER * is_newer) from error
+            raise self._fault(what, _FIX_NEWER * is_newer, error) from error
 
     def set_up(self, name: str, options: TaskOptions) -> None:
         """Apply options of the command line, as lm-eval's evaluator does.
