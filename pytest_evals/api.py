@@ -38,6 +38,7 @@ from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.inference import Given, Inference, open_model
+from pytest_evals.run.interrupts import repeating_interrupts
 from pytest_evals.run.notebook import in_own_thread, progress
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import PlannedRequests, why_refused
@@ -174,7 +175,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         stores=folder is not None,
         hook=Plugins(plugins),
     )
-    with remembering(), masking_logs():
+    with remembering(), masking_logs(), repeating_interrupts():
         watch_environment()
         return in_own_thread(call.run)
 

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -360,6 +361,26 @@ def test_ctrl_c_in_a_notebook_stops_the_run_and_keeps_responses(both):
     again.hangs = False
     result = asyncio.run(cell(again))
     assert (again.n_requests, result.reuse.n_reused) == (6, 4)
+
+
+def test_ctrl_c_that_python_ignores_in_a_callback_stops_the_run(both):
+    class Ignoring(Partly):
+        def answer(self, requests):
+            def interrupted(reference):
+                raise KeyboardInterrupt
+
+            for n, pair in enumerate(super().answer(requests)):
+                if n == 4:
+                    callback = weakref.ref(lambda: None, interrupted)
+                    assert callback() is None
+                    time.sleep(0.5)
+                yield pair
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("evals/zoo.yaml", Ignoring(), folder=".evals")
+    again = Partly()
+    assert evaluate("evals/zoo.yaml", again, folder=".evals").reuse.n_reused == 4
+    assert again.n_requests == 6
 
 
 class Everything:

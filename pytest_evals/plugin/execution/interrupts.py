@@ -9,13 +9,12 @@ reports and stores its responses.
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.run.interrupts import interrupt_main, repeating_interrupts
 
 INTERRUPTED = "interrupted"
 """File next to the stop file of workers: the controller was interrupted. It contains
@@ -31,8 +31,6 @@ SIGTERM_S = 8.0
 """Seconds to wait for requests in flight after SIGTERM; Docker kills after 10."""
 _LOOK_S = 0.2
 """Seconds between two looks of a worker for that file."""
-_AGAIN_S = 0.01
-"""Seconds until an interrupt that Python has ignored is repeated."""
 
 
 class Interrupts:
@@ -48,16 +46,8 @@ class Interrupts:
         self._listens = in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         if self._listens:
             signal.signal(signal.SIGTERM, self._terminate)
-        self._on_unraisable = sys.unraisablehook
-        sys.unraisablehook = self._send_again
-
-    def _send_again(self, error: sys.UnraisableHookArgs) -> None:
-        """Interrupt again: Python ignores the exception of a signal that arrives in a
-        callback, such as that of a weak reference."""
-        if issubclass(error.exc_type, KeyboardInterrupt):
-            threading.Timer(_AGAIN_S, _interrupt_main).start()
-        else:
-            self._on_unraisable(error)
+        self._closing = ExitStack()
+        self._closing.enter_context(repeating_interrupts())
 
     def _terminate(self, number: int, frame: object) -> None:
         """End the run, or the wait for requests in flight. Further signals are ignored:
@@ -119,7 +109,7 @@ class Interrupts:
                     with suppress(OSError, ValueError):
                         limit_s = float(interrupted.read_text())
                         self._session.run.inference.limit_s = limit_s
-                    _interrupt_main()
+                    interrupt_main()
                     return
 
         threading.Thread(target=look, name="evals-stop", daemon=True).start()
@@ -127,7 +117,7 @@ class Interrupts:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Restore the default handlers."""
-        sys.unraisablehook = self._on_unraisable
+        self._closing.close()
         if self._listens:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -150,14 +140,6 @@ def one_line_for_interrupts(session: EvalSession) -> None:
             )
 
     sys.excepthook = show
-
-
-def _interrupt_main() -> None:
-    """Raise ``KeyboardInterrupt`` in the main thread, even while it waits."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
 
 
 def _exit_by_sigterm() -> None:
