@@ -108,7 +108,7 @@ class PythonObject:
             raise self._fault(what, f"{fix}; or set self.dataset in {name}.download")
 
     def _is_of_hub(self, config: Mapping[str, Any]) -> bool:
-        """Whether the class may download from the Hub, as far as its names tell."""
+        """Whether the class may download from the Hub, by the names that it uses."""
         defaults = getattr(self._class, "CONFIG", None) or {}
         paths = [getattr(self._class, "DATASET_PATH", None), config.get("dataset_path")]
         paths += [getattr(defaults, "dataset_path", None)]
