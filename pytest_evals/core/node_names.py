@@ -61,6 +61,17 @@ def names_by_folder(name: str, nodeid: str) -> tuple[str, ...]:
     return name, *("/".join((*folders[start:], name)) for start in starts)
 
 
+def document_start(task: str, model: str = "") -> str:
+    """The node ids of a task's documents up to their own ids, ``arc_easy[`` or, if
+    several models are tested, ``arc_easy[gpt2-``."""
+    return f"{task}[{model}-" if model else f"{task}["
+
+
+def gate_name(gate: str, model: str = "") -> str:
+    """A gate as the last part of its node id, ``acc`` or ``acc[gpt2]``."""
+    return f"{gate}[{model}]" if model else gate
+
+
 def file_id(path: Path, root: Path) -> str:
     """A file's node id: its path relative to the rootdir, even if outside of it."""
     try:

@@ -152,7 +152,7 @@ CONDITIONS = ("model", "dtype", "device", "gpu")
 
 
 def machine_of(
-    model: str, spec: str, info: Mapping[str, Any]
+    model: str, spec: str, info: Mapping[str, Any], given: str = ""
 ) -> dict[str, tuple[str, ...]]:
     """The names that conditions are compared with, the one to show first; none if
     unknown.
@@ -161,8 +161,9 @@ def machine_of(
         model: The model's name.
         spec: The value of ``--model``, empty if it was not set.
         info: The model's description.
+        given: The name that the user has given it, or its name among several models.
     """
-    models = (model, spec, model.partition(",")[0], spec.partition(",")[0])
+    models = (given, model, spec, model.partition(",")[0], spec.partition(",")[0])
     device = str(info.get("device") or "")
     values = {
         "model": models,

@@ -255,9 +255,10 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
         raise OptionError(
             f"gate must be text such as 'acc >= 0.9' or a mapping, not {gate!r}"
         )
-    if "when" in gate:
-        what = "when needs the model and machine of a run, so judge() cannot use it"
-        raise OptionError(f"{what}\n  fix: remove when from the gate")
+    for key in ("when", "model"):
+        if key in gate:
+            what = f"{key} needs the model and machine of a run, so judge() cannot use "
+            raise OptionError(f"{what}it\n  fix: remove {key} from the gate")
     entry = {key: value for key, value in gate.items() if key not in _OWNERS}
     if has_baseline and any(key in entry for key in _MARGINS):
         entry.setdefault("baseline", "baseline")

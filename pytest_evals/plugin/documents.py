@@ -17,6 +17,7 @@ import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 from _pytest.mark.structures import NodeKeywords
 
+from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import Task
 from pytest_evals.plugin.junit import wants_properties
 from pytest_evals.plugin.messages import (
@@ -26,7 +27,7 @@ from pytest_evals.plugin.messages import (
     users_traceback,
 )
 from pytest_evals.plugin.models.definitions import Definition
-from pytest_evals.plugin.session import EvalSession, session_of
+from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.suite import TaskRun
 
@@ -76,6 +77,11 @@ class EvalFile(pytest.File):
     group_names: Mapping[str, Collection[str]] = {}
     """Names of the groups of each task; set once all files are collected."""
 
+    def __init__(self, *, evals: EvalSession, **kwargs: Any) -> None:
+        """Create the node for one model: ``evals`` is its state."""
+        super().__init__(**kwargs)
+        self.evals = evals
+
     def documents(
         self, run: TaskRun, places: Sequence[int] | None = None
     ) -> list[DocItem]:
@@ -85,11 +91,14 @@ class EvalFile(pytest.File):
         ids, indices = run.ids, run.indices
         if places is not None:
             ids, indices = [ids[n] for n in places], [indices[n] for n in places]
+        start, names = document_start(name, run.model), ids
+        if run.model:
+            names = [document_start("", run.model)[1:] + id_ for id_ in ids]
         return [
-            DocItem.from_parent(self, name=f"{name}[{id_}]", nodeid=nodeid, job=job)
+            DocItem.from_parent(self, name=f"{start}{id_}]", nodeid=nodeid, job=job)
             for id_, nodeid, job in zip(
                 ids,
-                self._node_ids(run.nodeid, ids),
+                self._node_ids(run.nodeid, names),
                 jobs_of(task, indices),
                 strict=True,
             )
@@ -114,11 +123,6 @@ class EvalFile(pytest.File):
 
     def prepare(self, item: DocItem) -> None:
         """Called when a document is set up."""
-
-    @cached_property
-    def evals(self) -> EvalSession:
-        """The session's state."""
-        return session_of(self.config)
 
     @cached_property
     def score_hook(self) -> Any:
@@ -281,7 +285,7 @@ class DocItem(EvalItem):
         """Open the model at the first document that needs it."""
         self.funcargs: dict[str, Any] = {}
         if not self.config.getoption("setuponly", False):
-            session_of(self.config).models.ensure(self)
+            self.parent.evals.models.ensure(self)
             self.parent.prepare(self)
 
     def runtest(self) -> None:
@@ -313,7 +317,8 @@ class DocItem(EvalItem):
             if self.packed is not None:
                 fields["evals_record"] = self.packed
             if self.word == "unsent":
-                fields["evals_unsent"] = self.job.task.name
+                evals = self.parent.evals
+                fields["evals_unsent"] = evals.all.index(evals), self.job.task.name
             if self.shown:
                 fields["evals_shown"] = self.shown
 
@@ -332,7 +337,7 @@ class PendingDocuments(DocItem):
     @property
     def node_ids(self) -> list[str]:
         """Return the node ids of all documents."""
-        return [f"{self.run.nodeid}[{id_}]" for id_ in self.run.ids]
+        return self.run.document_ids()
 
     @cached_property
     def all_created(self) -> dict[str, DocItem]:

@@ -26,7 +26,7 @@ from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.plugin.result_tests import read_records
-from pytest_evals.plugin.session import SESSION
+from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.reports.details.gate import gate_lines, headline
 
 
@@ -163,24 +163,51 @@ class Numbers(Mapping[str, MetricNumber]):
 class EvalResults:
     """What the session has found, by task or group: the fixture ``eval_results``."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._session = config.stash.get(SESSION, None)
+    def __init__(self, config: pytest.Config, model: str = "") -> None:
+        """Use the results of a model; that of the only one by default."""
+        self._model = model
+        self._first = config.stash.get(SESSION, None)
+        self._session = self._of(model)
         self._is_complete = False
         """On a worker, whether it knows the documents of all others."""
 
-    def __call__(self, name: str) -> Numbers:
+    def __call__(self, name: str, *, model: str = "") -> Numbers:
         """The numbers of a task or a group. A test that asks for one whose documents
         were not all run is skipped.
 
+        Args:
+            model: The name of another of several models.
+
         Raises:
-            EvalsError: No metric has that name.
+            EvalsError: No task or group, or no model, has that name.
         """
         __tracebackhide__ = True
+        if model and model != self._model:
+            return self.of(model)(name)
         result = self.result(name)
         if result.n_missing:
             n = result.n_selected
             pytest.skip(f"{name}: {n - result.n_missing} of {n} documents were run")
         return Numbers(result)
+
+    def of(self, model: str) -> EvalResults:
+        """The results of another of several models.
+
+        Raises:
+            EvalsError: No model has that name.
+        """
+        session = self._of(model)
+        if session is None:
+            pytest.skip("no eval file was collected, so there is nothing to judge")
+        return EvalResults(session.config, model)
+
+    def _of(self, model: str) -> EvalSession | None:
+        if self._first is None or not model:
+            return self._first
+        by_name = {one.model: one for one in self._first.all}
+        if model not in by_name:
+            raise EvalsError(unknown_name("model", model, [*filter(None, by_name)]))
+        return by_name[model]
 
     def result(self, name: str) -> TaskResult | GroupResult:
         """All that is known of a task or a group, however many documents were run.

@@ -18,22 +18,28 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
-    """The evaluated model, opened once, when the first document is set up.
+def eval_model(
+    request: pytest.FixtureRequest, pytestconfig: pytest.Config
+) -> Iterator[Model]:
+    """The evaluated model, opened once, when the first document is set up. If several
+    models are tested, tests that request it run once for each.
 
     Override it in a conftest.py to return any object with a ``name`` and an ``answer``
     method, for the whole session or for one folder.
     """
     from pytest_evals.plugin.session import SESSION
-    from pytest_evals.plugin.settings.run_options import answers_of, spec_of
+    from pytest_evals.plugin.settings.run_options import answers_of, full_spec
     from pytest_evals.run.readiness import NO_MODEL
 
-    session = pytestconfig.stash.get(SESSION, None)
-    spec = spec_of(pytestconfig)
-    if not spec:
+    session, options = (
+        pytestconfig.stash.get(SESSION, None),
+        pytestconfig.stash[OPTIONS],
+    )
+    tested = getattr(request, "param", options.models[0] if options.models else None)
+    if tested is None:
         raise OptionError(NO_MODEL)
     answers = session.run.inference.answers if session else answers_of(pytestconfig)
-    model = answers.named(spec)
+    model = answers.named(full_spec(options, tested.spec))
     yield model
     model.close()
 
@@ -75,11 +81,15 @@ def evals(request: pytest.FixtureRequest) -> UnitEvals:
 
 
 @pytest.fixture(scope="session")
-def eval_results(pytestconfig: pytest.Config) -> EvalResults:
+def eval_results(
+    request: pytest.FixtureRequest, pytestconfig: pytest.Config
+) -> EvalResults:
     """The results of this session: ``eval_results("gsm8k")["exact_match"].value``.
 
-    Tests that use it run after all documents and gates.
+    Tests that use it run after all documents and gates. If several models are tested,
+    they run once for each.
     """
     from pytest_evals.plugin.eval_results import EvalResults
 
-    return EvalResults(pytestconfig)
+    model = getattr(request, "param", None)
+    return EvalResults(pytestconfig, model.name if model is not None else "")

@@ -22,9 +22,28 @@ def documents_of_named_gates(
     by its id. Other selections apply afterwards."""
     if _leaves_out(config):
         return []
-    session = session_of(config)
-    gates = [item for item in items if isinstance(item, GateItem)]
-    return [*_lacking(session, _tasks_of(session, gates), items, items)]
+    return [
+        document
+        for session in session_of(config).all
+        for own in [_own(items, session)]
+        for document in _lacking(session, _tasks_of(session, _gates(own)), own, own)
+    ]
+
+
+def _own(items: Sequence[pytest.Item], session: EvalSession) -> list[pytest.Item]:
+    """Return the items without the documents and gates of other models."""
+    if not session.model:
+        return [*items]
+    return [
+        item
+        for item in items
+        if (item.parent.evals is session if isinstance(item, DocItem) else True)
+        and (item.evals is session if isinstance(item, GateItem) else True)
+    ]
+
+
+def _gates(items: Sequence[pytest.Item]) -> list[GateItem]:
+    return [item for item in items if isinstance(item, GateItem)]
 
 
 def documents_of_gates(
@@ -33,8 +52,21 @@ def documents_of_gates(
     """Return documents that were deselected although one of their gates runs: those
     that ``--lf`` or ``--sw`` deselected, or all documents of a gate that is selected
     without any. A test of the results may use any document that ``--lf`` deselected."""
-    session, option = session_of(config), config.option
-    gates = [item for item in after if isinstance(item, GateItem)]
+    found = [
+        document
+        for session in session_of(config).all
+        for document in _of_gates(session, _own(before, session), _own(after, session))
+    ]
+    _select_again(config, found)
+    return found
+
+
+def _of_gates(
+    session: EvalSession, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
+) -> list[DocItem]:
+    """Return the documents of one model."""
+    config, gates = session.config, _gates(after)
+    option = config.option
     if _leaves_out(config) and not (option.keyword or option.markexpr):
         tasks = _tasks_of(session, gates)
         if any(map(is_late, after)):
@@ -51,9 +83,7 @@ def documents_of_gates(
         tasks = _tasks_of(session, alone)
     prefixes = tuple(config.getoption("deselect", None) or ())
     lacking = _lacking(session, tasks, before, after)
-    found = [item for item in lacking if not item.nodeid.startswith(prefixes)]
-    _select_again(config, found)
-    return found
+    return [item for item in lacking if not item.nodeid.startswith(prefixes)]
 
 
 def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -91,12 +121,11 @@ def _lacking(
     kept = {item.nodeid for item in after if isinstance(item, DocItem)}
     collected = {item.nodeid: item for item in before if isinstance(item, DocItem)}
     for run in runs:
-        ids = [f"{run.nodeid}[{one}]" for one in run.ids]
-        lacking = [one for one in ids if one not in kept]
+        lacking = [one for one in run.document_ids() if one not in kept]
         if all(one in collected for one in lacking):
             yield from (collected[one] for one in lacking)
             continue
-        node = session.evals.get(run.nodeid) or file_node(run.path, after[0])
+        node = session.evals.get(run.nodeid) or file_node(run.path, after[0], session)
         for item in cast("TaskFile", node).documents(run):
             if item.nodeid in kept:
                 continue

@@ -22,8 +22,10 @@ from pytest_evals.plugin.settings.option_checks import profile_line
 from pytest_evals.plugin.settings.options import OPTIONS, read_options
 from pytest_evals.plugin.settings.parser import (
     add_options,
+    by_source,
     expand_model_alias,
     refuse_unknown,
+    with_last_models,
 )
 from pytest_evals.plugin.settings.process import (
     ALONE,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from pytest_evals.core.task import Task
 
 __all__ = ["eval_judge", "eval_model", "eval_results", "evals"]
+_OF_MODELS = ("eval_model", "eval_results", "evals")
+"""Fixtures that have a value for each tested model."""
 _IMPORTED: pytest.StashKey[set[object]] = pytest.StashKey()
 
 
@@ -57,12 +61,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
-    parser: pytest.Parser, args: list[str]
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
     """Expand ``--model`` once the conftests have registered their own options, and
     refuse unknown options with our prefix."""
     yield
-    expand_model_alias(parser, args)
+    sources = by_source(args, early_config.invocation_params.args)
+    for source in sources:
+        expand_model_alias(parser, source)
+    args[:] = with_last_models(sources)
     refuse_unknown(parser, args)
 
 
@@ -85,9 +92,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
     if is_distributed(config):
         options = config.stash[OPTIONS]
-        refuse_replicas(
-            config, {"--model": options.model, "--evals-judge": options.judge}
-        )
+        specs = {f"--evals-judge={options.judge}": options.judge}
+        specs |= {f"--model={one.spec}": one.spec for one in options.models}
+        refuse_replicas(config, specs)
     if config.stash[OPTIONS].cache_info and is_distributed(config):
         raise pytest.UsageError("--evals-cache-info needs no workers: -n0")
     if config.stash[OPTIONS].plan and is_distributed(config):
@@ -135,14 +142,16 @@ def pytest_collect_file(
     from pytest_evals.plugin.execution.start import start
     from pytest_evals.plugin.nodes import TaskFile
 
-    start(parent.config)
     record_eval_file(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
-    ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
+    ours = [
+        TaskFile.from_parent(parent, path=file_path, nodeid=nodeid, evals=one)
+        for one in start(parent.config).all
+    ]
     # pytest also collects a module that the command line names.
     is_module = file_path.suffix == ".py"
     kept = not is_module or is_test_file(file_path, parent.config)
-    return [*found, ours] if kept else [ours]
+    return [*found, *ours] if kept else [*ours]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -173,6 +182,15 @@ def pytest_pycollect_makeitem(
     from pytest_evals.plugin.python_evals import collect_eval
 
     return collect_eval(collector, obj) if isinstance(obj, Eval) else None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that use the model or its results once for each of several models."""
+    models = metafunc.config.stash[OPTIONS].models
+    if len(models) > 1 and not {*_OF_MODELS}.isdisjoint(metafunc.fixturenames):
+        from pytest_evals.plugin.models.parameters import parametrize_by_model
+
+        parametrize_by_model(metafunc, models, _OF_MODELS)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -234,10 +252,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     has priority.
     """
     is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    model = read_options(config).model
-    if is_set or not model:
+    models = read_options(config).models
+    if is_set or not models:
         return None
-    if is_one_per_session(model):
+    if any(is_one_per_session(one.spec) for one in models):
         return 1
     n = len(visible_devices().names)
     config.stash[ALONE] = n == 0
@@ -254,7 +272,10 @@ def pytest_evals_load_tasks(
     from pytest_evals.plugin.suite.eval_files import dialect_here
 
     name = dialect_here(path, config)
-    return READERS[name](path, session_of(config).task_options) if name else None
+    if not name:
+        return None
+    session = session_of(config).shared.loading or session_of(config)
+    return READERS[name](path, session.task_options)
 
 
 @pytest.hookimpl(trylast=True)

@@ -16,7 +16,7 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.group import Group
-from pytest_evals.core.node_names import file_id
+from pytest_evals.core.node_names import file_id, gate_name
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.documents import (
     DocItem,
@@ -33,7 +33,7 @@ from pytest_evals.plugin.messages import (
     heading_of,
 )
 from pytest_evals.plugin.models.compatibility import refuse_early
-from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.suite import GroupRun, TaskRun
 
@@ -46,12 +46,19 @@ class TaskFile(EvalFile):
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Return the documents of all its tasks, then their gates; or its groups."""
-        session = session_of(self.config)
-        refuse_early(self.config, session.run.inference.answers)
+        session = self.evals
+        if session.is_first:
+            refuse_early(self.config, session.tested)
         self.add_marker("evals")
+        if self._has_failed():
+            return []
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
-        for run in session.load(self.path, self.ihook, self.nodeid):
+        failed = session.shared.failed_files
+        failed.add(self.path)
+        runs = session.load(self.path, self.ihook, self.nodeid)
+        failed.remove(self.path)
+        for run in runs:
             if isinstance(run, GroupRun):
                 nodes.append(GroupNode.from_parent(self, name=run.name, run=run))
             elif session.deduplication.take(run, self):
@@ -59,6 +66,11 @@ class TaskFile(EvalFile):
                 gates += self.gates(run)
         self.collected = [*nodes, *gates]
         return self.collected
+
+    def _has_failed(self) -> bool:
+        """Whether the file cannot be read, as the node of the first model reports."""
+        evals = self.evals
+        return not evals.is_first and self.path in evals.shared.failed_files
 
     def gates(self, run: TaskRun) -> list[TaskGates]:
         """Return the collector of a task's gates, if it has any."""
@@ -72,7 +84,7 @@ class TaskFile(EvalFile):
         pytest-xdist that will create only those of its shard."""
         for tag in run.task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
-        if not session_of(self.config).creates_own_documents:
+        if not self.evals.creates_own_documents:
             return self.documents(run)
         name = f"{run.name}[]"
         return [PendingDocuments.from_parent(self, name=name, run=run)]
@@ -96,10 +108,11 @@ class GroupNode(pytest.Collector):
     def __init__(self, *, run: GroupRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run = run
+        self.evals = evals_of(kwargs["parent"])
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Return the documents of all members, their gates, and then its own gates."""
-        session = session_of(self.config)
+        session = self.evals
         documents: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
         for child in self.run.group.children:
@@ -107,7 +120,7 @@ class GroupNode(pytest.Collector):
                 documents.append(self._group(child))
             else:
                 run = session.suite.tasks[child.name]
-                file = file_node(run.path, self)
+                file = file_node(run.path, self, session)
                 if session.deduplication.take(run, self):
                     documents += file.collected_documents(run)
                     gates += file.gates(run)
@@ -117,26 +130,35 @@ class GroupNode(pytest.Collector):
             yield from gate_items(self, self.run)
 
     def _group(self, group: Group) -> GroupNode:
-        run = session_of(self.config).suite.groups[group.name]
+        run = self.evals.suite.groups[group.name]
         below = run.nodeid == f"{self.nodeid}::{run.name}"
-        parent = self if below else file_node(run.path, self)
+        parent = self if below else file_node(run.path, self, self.evals)
         return GroupNode.from_parent(parent, name=run.name, run=run)
 
 
-def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
-    """Return the node of a file with tasks: that of ``near`` if it is the same file,
-    else one that is created once a session."""
+def evals_of(node: object) -> EvalSession:
+    """Return the state of the model of a node: a file, a group or a document."""
+    found: EvalSession = node.evals  # type: ignore[attr-defined]
+    return found
+
+
+def file_node(
+    path: Path, near: pytest.Item | pytest.Collector, evals: EvalSession
+) -> TaskFile:
+    """Return a model's node of a file with tasks: that of ``near`` if it is the same
+    file, else one that is created once a session."""
     for node in near.iter_parents():
-        if isinstance(node, TaskFile) and node.path == path:
+        if isinstance(node, TaskFile) and node.path == path and node.evals is evals:
             return node
-    config = near.config
-    files = session_of(config).files
+    config, files = near.config, evals.files
     if path not in files:
         nodeid = file_id(path, config.rootpath)
-        place = node_of(path, near, session_of(config).folders)
+        place = node_of(path, near, evals.shared.folders)
         file = place.file
-        if not isinstance(file, TaskFile):
-            file = TaskFile.from_parent(place.folder, path=path, nodeid=nodeid)
+        if not isinstance(file, TaskFile) or file.evals is not evals:
+            file = TaskFile.from_parent(
+                place.folder, path=path, nodeid=nodeid, evals=evals
+            )
         file.add_marker("evals")
         files[path] = file
     return cast("TaskFile", files[path])
@@ -150,6 +172,7 @@ class TaskGates(pytest.Collector):
     def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run = run
+        self.evals = evals_of(kwargs["parent"])
         self.own_markers.extend(marks_of(run.task))
 
     def collect(self) -> Iterator[GateItem]:
@@ -160,10 +183,8 @@ class TaskGates(pytest.Collector):
 def gate_items(parent: pytest.Collector, run: TaskRun | GroupRun) -> Iterator[GateItem]:
     """One item a gate of a task or a group."""
     for gate in run.gates:
-        nodeid = f"{run.nodeid}::{gate.id}"
-        yield GateItem.from_parent(
-            parent, name=gate.id, nodeid=nodeid, gate=gate, run=run
-        )
+        name, nodeid = gate_name(gate.id, run.model), run.gate_id(gate)
+        yield GateItem.from_parent(parent, name=name, nodeid=nodeid, gate=gate, run=run)
 
 
 class GateItem(EvalItem):
@@ -171,6 +192,7 @@ class GateItem(EvalItem):
 
     def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.evals = evals_of(kwargs["parent"])
         self.gate = gate
         self.run = run
 
@@ -186,7 +208,7 @@ class GateItem(EvalItem):
             GateFailed: Its condition is false, it is invalid, or it is inconclusive
                 with ``--evals-inconclusive=fail``.
         """
-        verdict, result = session_of(self.config).run.judge(self.gate)
+        verdict, result = self.evals.run.judge(self.gate)
         self.word = gate_word(verdict)
         if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
             pytest.skip(verdict.reason)

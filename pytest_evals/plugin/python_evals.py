@@ -14,6 +14,7 @@ import pytest
 from _pytest.fixtures import FixtureLookupError, TopRequest
 from _pytest.mark.structures import get_unpacked_marks
 
+from pytest_evals.core.task import Task
 from pytest_evals.dialects.detect import raw_of
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
@@ -67,14 +68,20 @@ def collect_eval(
     if _is_collected_elsewhere(found, module):
         return []
     try:
-        node = EvalNode.from_parent(
-            module,
-            path=module.path,
-            name=module.name,
-            nodeid=module.nodeid,
-            definition=found,
-        )
-        return node.items()
+        nodes: list[pytest.Item | pytest.Collector] = []
+        of_first: EvalNode | None = None
+        for one in session_of(module.config).all:
+            node = EvalNode.from_parent(
+                module,
+                path=module.path,
+                name=module.name,
+                nodeid=module.nodeid,
+                evals=one,
+                definition=found,
+            )
+            nodes += node.items(of_first)
+            of_first = of_first or node
+        return nodes
     except (EvalsError, pytest.fail.Exception, pytest.skip.Exception) as fault:
         name, nodeid = found.name, f"{module.nodeid}::{found.name}"
         error: BaseException = fault
@@ -121,7 +128,7 @@ def load_module(path: Path, config: pytest.Config) -> None:
         TaskFileError: An eval has problems that workers did not find.
     """
     session = cast("Any", config.pluginmanager.getplugin("session"))
-    folders = session_of(config).folders
+    folders = session_of(config).shared.folders
     file = node_of(path, root_node(session, folders), folders).file
     if not isinstance(file, pytest.Module):
         return
@@ -189,30 +196,29 @@ class EvalNode(TaskFile):
         self.keywords.update((mark.name, mark) for mark in self.own_markers)
         self.add_marker("evals")
         self._requested: Mapping[str, list[FunctionScorer]] = {}
+        self._task: Task | None = None
         self.parameters: Mapping[str, Any] = {}
         """Parameters of the function of cases, which are not fixtures."""
         self.per_document = False
         """Whether scorers request fixtures with the scope function or class, so that
         each document is set up."""
 
-    def items(self) -> list[pytest.Item | pytest.Collector]:
+    def items(
+        self, of_first: EvalNode | None = None
+    ) -> list[pytest.Item | pytest.Collector]:
         """Documents and gates.
+
+        Args:
+            of_first: The node of the first of several models, whose cases this one
+                shares.
 
         Raises:
             EvalsError: The eval has problems.
         """
-        self._check_marks()
-        session, found = session_of(self.config), self.eval
-        if not session.task_options.takes([found.name, *found.settings.tags]):
+        task = self._read() if of_first is None else self._shared(of_first)
+        if task is None:
             return []
-        refuse_early(self.config, session.run.inference.answers)
-        calls = parameter_sets(self, found, self.refuse)
-        self.parameters = calls[0].values
-        parts = found.parts(session.task_options, _CaseFixtures(self), calls)
-        self._requested = fixtures_of_scorers(parts.scorers)
-        self._check_scorer_fixtures(parts)
-        parts = replace(parts, begins_early=not self.per_document)
-        task = eval_task(parts, session.task_options)
+        session = self.evals
         nodes: list[pytest.Item | pytest.Collector] = []
         for run in session.suite.add([task], self.path, self.parent_id):
             assert isinstance(run, TaskRun)
@@ -220,6 +226,27 @@ class EvalNode(TaskFile):
             if session.deduplication.take(run, known):
                 nodes += [*self.collected_documents(run), *self.gates(run)]
         return nodes
+
+    def _shared(self, of_first: EvalNode) -> Task | None:
+        self._requested = of_first._requested
+        self.parameters, self.per_document = of_first.parameters, of_first.per_document
+        return of_first._task
+
+    def _read(self) -> Task | None:
+        """Return the task; ``None`` if it is not selected."""
+        self._check_marks()
+        session, found = self.evals, self.eval
+        if not session.task_options.takes([found.name, *found.settings.tags]):
+            return None
+        refuse_early(self.config, session.tested)
+        calls = parameter_sets(self, found, self.refuse)
+        self.parameters = calls[0].values
+        parts = found.parts(session.task_options, _CaseFixtures(self), calls)
+        self._requested = fixtures_of_scorers(parts.scorers)
+        self._check_scorer_fixtures(parts)
+        parts = replace(parts, begins_early=not self.per_document)
+        self._task = eval_task(parts, session.task_options)
+        return self._task
 
     @property
     def parent_id(self) -> str:

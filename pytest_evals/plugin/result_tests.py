@@ -50,12 +50,13 @@ def write_records(session: EvalSession, folder: Path) -> None:
     that pair them with a baseline."""
     draft = folder / f"{_NAME}.tmp"
     with draft.open("wb") as stream:
-        for name, run in session.suite.tasks.items():
-            hashes = session.run.writer.hashes.of(name)
-            reads = session.run.writer.hashes.reads(name)
-            for record in run.records.values():
-                sample = Sample([], "".join(hashes[record.index].values()), reads)
-                marshal.dump(pack(record, sample), stream)
+        for place, one in enumerate(session.all):
+            for name, run in one.suite.tasks.items():
+                hashes = one.run.writer.hashes.of(name)
+                reads = one.run.writer.hashes.reads(name)
+                for record in run.records.values():
+                    sample = Sample([], "".join(hashes[record.index].values()), reads)
+                    marshal.dump(pack(record, sample, model=place), stream)
     draft.rename(folder / _NAME)
 
 
@@ -70,9 +71,10 @@ def read_records(session: EvalSession) -> bool:
     if not path.is_file():
         return False
     for data in _parts(path):
-        record, sample, *_ = unpack(data)
-        run = session.suite.tasks[record.task]
-        session.run.writer.hashes.add(record.task, record.index, sample)
+        record, sample, *_, place = unpack(data)
+        one = session.all[place]
+        run = one.suite.tasks[record.task]
+        one.run.writer.hashes.add(record.task, record.index, sample)
         run.records[record.index] = record
         run.result = None
     return True

@@ -7,34 +7,34 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record, Status
-from pytest_evals.core.task import SuiteFiles
+from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.masking.registry import learn_secret, learned
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
+from pytest_evals.models.names import NamedModel
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.models.session_models import Models
+from pytest_evals.plugin.models.session_models import Models, OwnModels
 from pytest_evals.plugin.outcome import SessionOutcome
-from pytest_evals.plugin.rerun_scores import RerunScores
+from pytest_evals.plugin.session_warnings import SessionWarnings
 from pytest_evals.plugin.settings.option_table import Options
-from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.settings.options import suite_root
 from pytest_evals.plugin.settings.process import (
-    ALONE,
     WorkerAssignment,
-    assignment_of,
     is_distributed,
     load_conftests,
     selects_items,
@@ -42,16 +42,21 @@ from pytest_evals.plugin.settings.process import (
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
     run_config,
+    spec_of,
     task_options,
 )
+from pytest_evals.plugin.shared_state import SharedState
+from pytest_evals.plugin.suite.deduplication import Deduplication
 from pytest_evals.plugin.suite.eval_files import named_places
-from pytest_evals.plugin.suite.task_index import skips_of, task_index_of
+from pytest_evals.plugin.suite.model_arguments import WatchedArguments
+from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.plugin.workers.sharding import Costs
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate
+from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
@@ -60,56 +65,60 @@ from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 from pytest_evals.store.history import EarlierRun, last_run, read_run
 from pytest_evals.store.recorded_costs import recorded_costs
 
+if TYPE_CHECKING:
+    from pytest_evals.dialects.task_index.lookup import TaskLookup
+
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """Where the state is kept on ``config.stash``."""
 
 
 def session_of(config: pytest.Config) -> EvalSession:
-    """Return the session's state."""
+    """Return the session's state; that of its first model, if several are tested."""
     return config.stash[SESSION]
 
 
 class EvalSession:
-    """A run, and what pytest collects of its suite."""
+    """A run, and what pytest collects of its suite. If several models are tested, each
+    has its own, with its own suite and run."""
 
     _last: tuple[DocumentItem, Record] | None = None
     """The document that ran last; plugins rerun a failed one at once."""
     _packed: bytes | None = None
     """The record of the document that runs, on a worker."""
+    progress: Progress | None = None
+    """The progress line, while documents run."""
+    is_selected = True
+    """Whether documents or gates of its model are selected."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
-    collected_gates: frozenset[str] = frozenset()
-    """Node ids of gates, before any deselection; empty if unknown."""
-
-    cut = ""
-    """A hash of the parts into which the suite is cut."""
 
     def __init__(
         self,
-        config: pytest.Config,
+        shared: SharedState[EvalSession],
         document_lines: Callable[[Any, Record], Sequence[str]] | None = None,
+        model: NamedModel | None = None,
     ) -> None:
-        """Read the options.
+        """Create the state of a model, and add it to the session's.
+
+        Args:
+            shared: The state that all models share.
+            model: The tested model, if there are several.
 
         Raises:
             StoreError: The run to compare with cannot be read.
         """
-        self.config = config
+        self.shared, self.config = shared, shared.config
         self.document_lines = document_lines
-        self.options = options = config.stash[OPTIONS]
-        self.assignment = assignment_of(config)
-        """The assignment of this worker of pytest-xdist; ``None`` elsewhere."""
-        self.selection = Selection(options.tasks, chosen=is_distributed(config))
-        self.task_index = task_index_of(config)
-        self.task_options = task_options(
-            config,
-            options,
-            self.selection,
-            self.task_index,
-            SuiteFiles(
-                collected=lambda: sorted(named_places(config)), skips=skips_of(config)
-            ),
-        )
+        config, self.options = shared.config, shared.options
+        if model is not None:
+            self.options = replace(self.options, model=model.spec)
+        options = self.options
+        self.model = model.name if model is not None else ""
+        """The name of its model; empty if it is the only one."""
+        self.all = shared.sessions
+        """The states of all models, in their order."""
+        self.all.append(self)
+        self._arguments, self.task_options = self._task_options()
         self.gates = SuiteGates(
             suite_root(config, options.include_path),
             options.gates,
@@ -117,23 +126,21 @@ class EvalSession:
             is_release=options.profile == RELEASE,
             min_overlap=options.min_overlap,
         )
-        self.has_result_tests = False
-        """Whether tests that use the results are selected; known after collection."""
         self.suite = Suite(
             config.rootpath,
             self.gates,
-            self.selection,
-            keeps_repeats=lambda: self.has_result_tests,
+            shared.selection,
+            keeps_repeats=lambda: shared.has_result_tests,
             hooked=hooks_of(config),
             raises=options.validate,
         )
-        _begin_ledger(config, self.assignment)
+        self.suite.model = self.model
         inference = Inference(answers_of(config))
-        self.progress: Progress | None = None
-        """The progress line, while documents run."""
-        self.models = Models(inference)
+        inference.given_name = _name_of(model, options)
+        own = OwnModels(spec_of(options), options.judge, self._close_others)
+        self.models = Models(inference, own if self.model else None)
         self.run = Run(
-            run_config(config, is_worker=self.assignment is not None),
+            run_config(config, options, is_worker=self.assignment is not None),
             self.suite,
             inference,
             config.hook,
@@ -144,9 +151,7 @@ class EvalSession:
         self.stoppable: StoppableItems | None = None
         if self.run.early_stopping is not None and not options.validate:
             self.stoppable = StoppableItems(self.run, self.assignment)
-        self.outcome = SessionOutcome()
         self.warnings = SessionWarnings(config, self.run)
-        self.repeats = RerunScores()
         self.news: CollectionReport | None = None
         """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
@@ -158,8 +163,57 @@ class EvalSession:
         """Files that were reached through groups."""
         self.evals: dict[str, pytest.File] = {}
         """Node id of an eval in a Python module → the parent of its documents."""
-        self.folders: dict[Path, pytest.Directory] = {}
-        """Folders of such files, if pytest has not collected them itself."""
+
+    @property
+    def assignment(self) -> WorkerAssignment | None:
+        """The assignment of this worker of pytest-xdist; ``None`` elsewhere."""
+        return self.shared.assignment
+
+    @property
+    def selection(self) -> Selection:
+        """The tasks that the command line selects."""
+        return self.shared.selection
+
+    @property
+    def task_index(self) -> TaskLookup:
+        """The index of task names."""
+        return self.shared.task_index
+
+    @property
+    def outcome(self) -> SessionOutcome:
+        """Why the session fails although its tests passed."""
+        return self.shared.outcome
+
+    @property
+    def tested(self) -> list[tuple[CachedModels, str]]:
+        """The specs of all models, with the responses that are stored."""
+        return [
+            (one.run.inference.answers, one.run.config.full_spec) for one in self.all
+        ]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether its model is the only one, or the first of several."""
+        return self.all[0] is self
+
+    def _task_options(self) -> tuple[WatchedArguments, TaskOptions]:
+        shared, config = self.shared, self.config
+        files = SuiteFiles(
+            collected=lambda: sorted(named_places(config)), skips=skips_of(config)
+        )
+        found = task_options(
+            config, self.options, shared.selection, shared.task_index, files
+        )
+        watched = WatchedArguments(found.model_arguments)
+        if self.model:
+            found = replace(found, model_arguments=watched)
+        return watched, found
+
+    def _close_others(self) -> None:
+        """Give back the memory of other models before this one is loaded."""
+        for one in self.all:
+            if one is not self:
+                one.models.close()
 
     @cached_property
     def creates_own_documents(self) -> bool:
@@ -194,9 +248,20 @@ class EvalSession:
         """
         if is_distributed(self.config):
             load_conftests(self.config, path.parent)
+        return self.suite.add(self._tasks(path, ihook), path, nodeid)
+
+    def _tasks(self, path: Path, ihook: Any) -> Sequence[Task | Group]:
+        """Return the tasks of a file. Models share them, with their rows and few-shot
+        examples, unless the code of a file gets the model's arguments."""
+        shared = self.shared
+        if not self.is_first and path in shared.tasks:
+            return shared.tasks[path]
+        shared.loading, self._arguments.is_read = self, False
         given = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
-        loaded = with_choices(given, self.task_options)
-        return self.suite.add(loaded, path, nodeid)
+        loaded = [*with_choices(given, self.task_options)]
+        if self.model and self.is_first and not self._arguments.is_read:
+            shared.tasks[path] = loaded
+        return loaded
 
     def run_document(self, item: DocumentItem) -> Record:
         """Run a document, set its results on the item, and return its record."""
@@ -227,7 +292,7 @@ class EvalSession:
             regressed = self.run.compared.has_regressed(record, item.job.task)
             item.word = "regressed" if regressed else "wrong"
         item.packed, self._packed = self._packed, None
-        self.repeats.n_first += 1
+        self.shared.repeats.n_first += 1
         self._last = item, record
         return record
 
@@ -237,7 +302,8 @@ class EvalSession:
         machine = dict(self.run.inference.machine(self.options.model))
         news = self.news and self.news._replace(machine=machine)
         known = learned()
-        self._packed = pack(record, sample, news, known - self._sent)
+        place = self.all.index(self)
+        self._packed = pack(record, sample, news, known - self._sent, place)
         self.news, self._sent = None, known
 
     def _warn_of_rerun(self, record: Record) -> None:
@@ -252,19 +318,35 @@ class EvalSession:
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, sample, report, secrets = unpack(data)
+        record, sample, report, secrets, model = unpack(data)
         for secret in secrets:
             learn_secret(secret)
+        tested = self.all[model]
         if report is not None:
-            self._add_collection(report)
-        self.run.inference.arrived(record, report.machine if report else None)
-        self.run.flow.keep(record, sample)
+            tested._add_collection(report)
+        tested.run.inference.arrived(record, report.machine if report else None)
+        tested.run.flow.keep(record, sample)
+
+    def select(self, ids: Collection[str]) -> None:
+        """Leave out models without any selected document or gate. ``ids``: node ids of
+        the selected items. A release needs all gates."""
+        if not self.model or self.options.profile == RELEASE:
+            return
+        for one in self.all:
+            gates = (run.gate_id(gate) for run in one.suite.all() for gate in run.gates)
+            has_gates = not {*ids}.isdisjoint(gates)
+            one.is_selected = has_gates or bool(one.suite.with_documents(ids))
+
+    def lose(self, nodeid: str, why: str) -> None:
+        """Record a document that no worker could finish as an error of its task."""
+        for one in self.all:
+            one.run.flow.lose(nodeid, why)
 
     def _add_collection(self, report: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
         self.gate_marks |= report.gate_marks
-        self.collected_gates |= {*report.gates}
+        self.shared.collected_gates |= {*report.gates}
         for name in report.files:
             if name not in self._reported:
                 self._reported.add(name)
@@ -283,74 +365,6 @@ def costs_run(options: Options) -> EarlierRun | None:
     return None
 
 
-def _begin_ledger(config: pytest.Config, assignment: WorkerAssignment | None) -> None:
-    """Count for spend caps from 0; workers share a file with their controller, which
-    has begun it."""
-    if assignment is not None:
-        Ledger.begin_run(str(Path(assignment.stop).with_name(LEDGER)))
-    elif not is_distributed(config):
-        Ledger.begin_run()
-
-
-class Deduplication:
-    """Assigns each task and group to the first collector that reaches it.
-
-    If the command line names a part of a file, all collectors of its tasks collect
-    them, because the parts are not known here;
-    :mod:`~pytest_evals.plugin.execution.hooks` removes duplicates.
-    """
-
-    def __init__(self, config: pytest.Config) -> None:
-        base = config.invocation_params.dir
-        parts = (str(arg).partition("::") for arg in config.args)
-        self._named_files = {base / path for path, colons, _ in parts if colons}
-        self._collectors: dict[str, pytest.Collector] = {}
-
-    def take(self, run: TaskRun | GroupRun, collector: pytest.Collector) -> bool:
-        """Return whether the collector collects the documents of a task, or the gates
-        of a group."""
-        if run.path in self._named_files or self._named_files & {collector.path}:
-            return True
-        return self._collectors.setdefault(run.nodeid, collector) is collector
-
-
-class SessionWarnings:
-    """Collects warnings, and remembers which were reported."""
-
-    def __init__(self, config: pytest.Config, run: Run) -> None:
-        self._config, self._run = config, run
-        self._reported: set[str] = set()
-        self.of_workers: dict[int, list[str]] = {}
-        """Slot of a worker → its warnings."""
-        self.unsendable: list[str] = []
-        """Tasks with documents that cannot be sent, known before any is."""
-
-    def new(self) -> list[str]:
-        """Return the warnings that were not reported yet."""
-        fresh = [text for text in self.all() if text not in self._reported]
-        self._reported.update(fresh)
-        return fresh
-
-    def all(self) -> list[str]:
-        """Return all warnings that are known so far."""
-        config = self._config
-        options = config.stash[OPTIONS]
-        texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
-        if self.of_workers:
-            from pytest_evals.prompts.document_warnings import (
-                merge_warnings,
-                without_count,
-            )
-
-            by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
-            known = {*map(without_count, texts)}
-            found = merge_warnings(text for texts in by_slot for text in texts)
-            texts += [text for text in found if without_count(text) not in known]
-        if config.stash.get(ALONE, False):
-            texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
-        if suite_root(config, options.include_path) != config.rootpath:
-            texts.append(
-                f"pytest took {config.rootpath} for the rootdir, and reads no ini "
-                "file here; write --evals-include-path=DIR, with '='"
-            )
-        return [*dict.fromkeys(texts)]
+def _name_of(model: NamedModel | None, options: Options) -> str:
+    tested = model or next(iter(options.models), None)
+    return tested.name if tested is not None else ""

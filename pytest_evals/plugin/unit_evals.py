@@ -14,6 +14,7 @@ from pytest_evals.core.record import Status
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import EvalsError
+from pytest_evals.plugin.models.parameters import opened_model
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.reports.details.examples import document_lines
 from pytest_evals.reports.details.gate import gate_lines
@@ -94,6 +95,9 @@ class UnitEvals:
 
     def _model(self) -> Any:
         __tracebackhide__ = True
+        one = getattr(self._request, "param", None)
+        if one is not None:
+            return opened_model(self._request.config, one)
         has_spec = bool(self._request.config.stash[OPTIONS].model)
         if not has_spec and not self._is_overridden("eval_model"):
             pytest.fail(NO_MODEL, pytrace=False)

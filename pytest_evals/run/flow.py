@@ -210,10 +210,9 @@ class Flow:
         """Record a document that no worker could finish as an error of its task; ignore
         other items."""
         for run in self._suite.tasks.values():
-            start = f"{run.nodeid}["
-            if nodeid.startswith(start):
-                id_ = nodeid[len(start) : -1]
-                index = run.indices[list(run.ids).index(id_)]
+            if nodeid.startswith(f"{run.nodeid}[") and nodeid in run.document_ids():
+                place = run.document_ids().index(nodeid)
+                index, id_ = run.indices[place], run.ids[place]
                 doc = Doc("", [], 0, id=id_, task_name=run.task.name)
                 record = Record(task=run.task.name, index=index, doc=doc, error=why)
                 self.keep(record, sample_of(record, run.task))

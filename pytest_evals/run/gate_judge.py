@@ -106,7 +106,7 @@ class GateJudge:
     def skipped(self) -> list[str]:
         """Return the node ids of gates that could not be judged."""
         return [
-            f"{run.nodeid}::{gate.id}"
+            run.gate_id(gate)
             for run in self._suite.all()
             for gate in run.gates
             if (verdict := self.reported.get((gate.task, gate.id)))

@@ -74,6 +74,8 @@ class Inference:
         self.on_wait: Callable[[int], None] = lambda n_requests: None
         """Called with the number of these requests when it begins to wait."""
         self._n_lost = 0
+        self.given_name = ""
+        """The name of the model on the command line, or among several models."""
         self.warnings = DocumentWarnings()
         """Warnings about documents and their answers."""
 
@@ -229,7 +231,8 @@ class Inference:
     def machine(self, spec: str) -> Mapping[str, tuple[str, ...]]:
         """Return the names of model and machine for the conditions of gates; complete
         once a document has run."""
-        return self._remote.machine or machine_of(self.name, spec, self.info)
+        own = machine_of(self.name, spec, self.info, self.given_name)
+        return self._remote.machine or own
 
     def arrived(
         self, record: Record, machine: Mapping[str, tuple[str, ...]] | None = None

@@ -16,7 +16,12 @@ from typing import Any, cast
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.node_names import file_id, names_by_folder
+from pytest_evals.core.node_names import (
+    document_start,
+    file_id,
+    gate_name,
+    names_by_folder,
+)
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task
@@ -52,11 +57,22 @@ class TaskRun:
     """Ids of documents with several best choices."""
     extra: tuple[MetricResult, ...] = ()
     result: TaskResult | None = None
+    model: str = ""
+    """The name of its model, if several are tested; part of node ids."""
 
     @property
     def name(self) -> str:
         """Last part of its node id, without the groups around it."""
         return self.nodeid.rpartition("::")[2]
+
+    def document_ids(self) -> list[str]:
+        """Node ids of its documents, in order."""
+        start = document_start(self.nodeid, self.model)
+        return [f"{start}{id_}]" for id_ in self.ids]
+
+    def gate_id(self, gate: Gate) -> str:
+        """Node id of one of its gates."""
+        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
 
     @property
     def place(self) -> Place:
@@ -73,11 +89,16 @@ class GroupRun:
     nodeid: str
     changed: bool
     gates: tuple[Gate, ...]
+    model: str = ""
 
     @property
     def name(self) -> str:
         """Last part of its node id, without the groups around it."""
         return self.nodeid.rpartition("::")[2]
+
+    def gate_id(self, gate: Gate) -> str:
+        """Node id of one of its gates."""
+        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
 
     @property
     def place(self) -> Place:
@@ -107,6 +128,9 @@ class Suite:
             keeps_repeats: Returns whether tests may need the value of each of several
                 answers; called when collection has ended.
         """
+        self.model = ""
+        """Name of the tested model, if there are several; set before tasks are
+        added."""
         self._root, self._gates, self._selection = root, gates, selection
         self._hooked, self._raises = hooked, raises
         self.gate_faults: dict[Problem, None] = {}
@@ -152,7 +176,9 @@ class Suite:
         gates, ids = self._gates_and_ids(task, path.parent, nodeid)
         indices = task.rows.indices()
         asking = asking_for(task, gates)
-        run = TaskRun(asking, path, nodeid, changed, ids, indices, gates)
+        run = TaskRun(
+            asking, path, nodeid, changed, ids, indices, gates, model=self.model
+        )
         self.tasks[name] = run
         self._give_name(run, task.name, name)
         return run
@@ -287,7 +313,7 @@ class Suite:
         gates = self._gates.of(group, group.gates, path.parent, names)
         hooked = self._hooked(path.parent)
         self._keep(group, group_faults(gates, group, hooked=hooked))
-        run = GroupRun(group, path, nodeid, changed, gates)
+        run = GroupRun(group, path, nodeid, changed, gates, self.model)
         self.groups[name] = run
         self._give_name(run, group.name, name)
         try:
@@ -417,16 +443,21 @@ class Suite:
 
     def with_documents(self, ids: Iterable[str] | None) -> list[Task]:
         """The tasks that have documents among these node ids; all for ``None``."""
-        starts = None if ids is None else {one.partition("[")[0] for one in ids}
         runs = self.tasks.values()
-        return [run.task for run in runs if starts is None or run.nodeid in starts]
+        if ids is None:
+            return [run.task for run in runs]
+        if self.model:
+            known = {*ids}
+            return [r.task for r in runs if not known.isdisjoint(r.document_ids())]
+        starts = {one.partition("[")[0] for one in ids}
+        return [run.task for run in runs if run.nodeid in starts]
 
     def positions(self, ids: Iterable[str]) -> Iterator[tuple[Task, int]]:
         """The documents among these node ids: task, and position in its dataset."""
         indices = {
-            f"{run.nodeid}[{id_}]": (run.task, index)
+            nodeid: (run.task, index)
             for run in self.tasks.values()
-            for id_, index in zip(run.ids, run.indices, strict=True)
+            for nodeid, index in zip(run.document_ids(), run.indices, strict=True)
         }
         return (indices[nodeid] for nodeid in ids if nodeid in indices)
 

@@ -124,8 +124,10 @@ class Suite:
         (self.pytester.path / "answers.jsonl").write_text(text)
 
     def run(self, *arguments: str, model: str | None = "scripted:answers.jsonl"):
-        """Run pytest over the suite, in this process."""
-        given = [f"--model={model}"] if model else []
+        """Run pytest over the suite, in this process; a model among the arguments
+        replaces ``model``."""
+        is_named = any("-model=" in one for one in arguments)
+        given = [f"--model={model}"] if model and not is_named else []
         return self.pytester.runpytest(*given, *arguments)
 
     def replaces_by_a_file(self, folder: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place
+from pytest_evals.plugin.workers.model_shards import shard_models
 from pytest_evals.plugin.workers.sharding import FIXED, shard_items
 from pytest_evals.run.suite import TaskRun
 
@@ -34,7 +35,7 @@ class SizedRows:
         return self._sizes
 
 
-def runs_of(tasks, gates=()):
+def runs_of(tasks, gates=(), model=""):
     """Information about tasks with rows of these sizes."""
     runs = {}
     for name, sizes in tasks.items():
@@ -47,12 +48,13 @@ def runs_of(tasks, gates=()):
             rows.ids(),
             rows.indices(),
             tuple(gates),
+            model=model,
         )
     return SimpleNamespace(tasks=runs, all=lambda: [*runs.values()])
 
 
 def ids_of(known):
-    return [f"{run.nodeid}[{i}]" for run in known.tasks.values() for i in run.ids]
+    return [nodeid for run in known.tasks.values() for nodeid in run.document_ids()]
 
 
 def costs_of(known):
@@ -131,3 +133,26 @@ def test_documents_of_one_cluster_are_in_one_shard():
     for page in "xyz":
         assert len({where[i] for i, one in enumerate(pages) if one == page}) == 1
     assert all(shards)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), SIZES, min_size=1),
+    st.integers(2, 10),
+    st.integers(1, 8),
+)
+def test_workers_take_whole_models_and_share_the_rest(tasks, n_models, n):
+    """Each document is in one shard; at most ``n_models % n`` models are divided, and a
+    worker's whole models come first."""
+    suites = [runs_of(tasks, model=f"m{place}") for place in range(n_models)]
+    ids = [nodeid for known in suites for nodeid in ids_of(known)]
+    shards = shard_models(ids, suites, n).shards
+    assert sorted(position for shard in shards for position in shard) == [
+        *range(len(ids))
+    ]
+    models = [[ids[i].split("[")[1].split("-")[0] for i in shard] for shard in shards]
+    size = len(ids) // n_models
+    whole = [{one for one in of if of.count(one) == size} for of in models]
+    assert sum(map(len, whole)) >= n_models - n_models % n
+    for of, complete in zip(models, whole, strict=True):
+        first = n_models // n * size
+        assert set(of[:first]) <= complete

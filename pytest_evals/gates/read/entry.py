@@ -41,7 +41,7 @@ and the range of a document's value. Larger divergences are capped."""
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
-_OWN_KEYS = ("id", "task", "when")
+_OWN_KEYS = ("id", "task", "when", "model")
 _NOISE_KEYS = ("confidence", "noise", "inconclusive")
 _CONDITIONS = tuple(name for name, key in KEYS.items() if key.is_condition)
 _FIXES = {
@@ -180,7 +180,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     fields: Parsed = {
         KEYS[key].field: value for key, value in parsed.items() if KEYS[key].field
     }
-    for combine in (_subject, _bounds, _compared, _noise, _assumed):
+    for combine in (_subject, _when, _bounds, _compared, _noise, _assumed):
         try:
             # A key with an invalid value is present, so it is not reported as missing.
             fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
@@ -220,6 +220,15 @@ def _subject_of(metric: str, own: str, task: str) -> Subject:
     if not name or (comma and not pipeline):
         return split_subject(metric, own)
     return Subject(own, name.strip(), pipeline.strip())
+
+
+def _when(entry: Parsed, _: str) -> Parsed:
+    """The conditions on model and machine."""
+    when, model = entry.get("when") or (), entry.get("model") or ()
+    if model and any(key == "model" for key, _ in when):
+        what = "the gate names its model twice: model, and model below when"
+        raise ConditionError(what, "remove one of them")
+    return {"when": (*model, *when)} if model else {}
 
 
 def _bounds(entry: Parsed, _: str) -> Parsed:

@@ -254,6 +254,11 @@ def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((str(name), _patterns(name, one)) for name, one in value.items())
 
 
+def _model(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The condition on the model."""
+    return _when("when", {key: value})
+
+
 def _patterns(name: object, value: object) -> tuple[str, ...]:
     every = value if isinstance(value, (list, tuple)) else [value]
     texts = [one.strip() for one in every if isinstance(one, str)]
@@ -410,6 +415,11 @@ KEYS: Mapping[str, GateKey] = {
         _object(dict.fromkeys(CONDITIONS, _PATTERN), minProperties=1),
         "Model and machine on which it is judged: {dtype: bfloat16}.",
         "when",
+    ),
+    "model": GateKey(
+        _model,
+        _PATTERN,
+        "Model on which it is judged, short for when: {model: …}: gpt2.",
     ),
     "must_pass": GateKey(
         _must_pass,

@@ -35,9 +35,7 @@ def reference_models(
     selected = None if ids is None or session.options.only else {*ids}
 
     def is_whole(run: TaskRun) -> bool:
-        return selected is None or all(
-            f"{run.nodeid}[{i}]" in selected for i in run.ids
-        )
+        return selected is None or selected.issuperset(run.document_ids())
 
     def spec_of(name: str) -> str:
         kind = kind_name(name)

@@ -17,6 +17,7 @@ from pytest_evals.plugin.checks.reference_models import check_reference_models
 from pytest_evals.plugin.models.compatibility import check_models
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
+from pytest_evals.plugin.settings.run_options import full_spec
 from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 
@@ -35,13 +36,17 @@ def check_session(
     Raises:
         pytest.UsageError: A gate names nothing, or a model cannot exist.
     """
-    spec = session.run.config.full_spec
     try:
         with usage_errors():
             session.selection.check(session.task_index.included_names())
         check_gates(session, is_broken=is_broken)
         tasks = session.suite.with_documents(ids)
-        check_models(session.config, session.run.inference.answers, spec, tasks)
+        specs = [session.run.config.full_spec]
+        if session.options.validate:  # one suite for all models
+            models = session.options.models
+            specs = [full_spec(session.options, one.spec) for one in models] or specs
+        for spec in specs:
+            check_models(session.config, session.run.inference.answers, spec, tasks)
         check_reference_models(session, ids)
     except pytest.UsageError as error:
         raise with_place(session.config, error) from None

@@ -131,10 +131,11 @@ class Controller:
         sent = output.get("evals")
         if sent and SESSION in self._config.stash:
             report, session = json.loads(sent), self._config.stash[SESSION]
-            session.run.inference.add_worker(report["models"])
+            for one, models in zip(session.all, report["models"], strict=True):
+                one.run.inference.add_worker(models)
             session.warnings.of_workers[slot or 0] = report["warnings"]
-            session.repeats.add(report["repeats"])
-            session.cut = report["cut"]
+            session.shared.repeats.add(report["repeats"])
+            session.shared.cut = report["cut"]
 
     def _refuse(self, why: str) -> None:
         """End the session, since a worker cannot open a model. Records of other workers
@@ -147,10 +148,12 @@ class Controller:
         self._stop.touch()
         if SESSION in self._config.stash:
             session = self._config.stash[SESSION]
-            if session.run.inference.n_answered:
-                session.run.partial = "a worker could not open its model"
-            else:
-                session.models.refused = why
+            has_answers = any(one.run.inference.n_answered for one in session.all)
+            for one in session.all:
+                if has_answers:
+                    one.run.partial = "a worker could not open its model"
+                else:
+                    one.models.refused = why
         raise pytest.UsageError(why)
 
     @pytest.hookimpl(wrapper=True)
@@ -175,9 +178,10 @@ class Controller:
             self._interrupted = True
             self._stop.touch()
             if SESSION in self._config.stash:
-                run = self._config.stash[SESSION].run
-                run.partial = "interrupted"
-                self._wait_for_workers(run.inference.limit_s)
+                session = self._config.stash[SESSION]
+                for one in session.all:
+                    one.run.partial = "interrupted"
+                self._wait_for_workers(session.run.inference.limit_s)
             raise
 
     def _wait_for_workers(self, limit_s: float) -> None:

@@ -22,7 +22,7 @@ _Phase = Literal["setup", "call", "teardown"]
 
 def report_gate(session: EvalSession, nodeid: str) -> None:
     """Judge the gate of a node id, and report it in pytest's three phases."""
-    gate = _gate(session, nodeid)
+    session, gate = _gate(session, nodeid)
     mark = (
         GateMark(*session.gate_marks[nodeid]) if nodeid in session.gate_marks else None
     )
@@ -97,10 +97,12 @@ def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
     return str(gate.source.path), gate.source.line, f"Skipped: {reason}"
 
 
-def _gate(session: EvalSession, nodeid: str) -> Gate:
+def _gate(session: EvalSession, nodeid: str) -> tuple[EvalSession, Gate]:
+    """Return the gate of a node id, and the state of its model."""
     return next(
-        gate
-        for run in session.suite.all()
+        (one, gate)
+        for one in session.all
+        for run in one.suite.all()
         for gate in run.gates
-        if nodeid == f"{run.nodeid}::{gate.id}"
+        if nodeid == run.gate_id(gate)
     )

@@ -32,7 +32,7 @@ from pytest_evals.plugin.settings.option_checks import with_place
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.task_index import names_of
-from pytest_evals.plugin.workers.sharding import shard_items
+from pytest_evals.plugin.workers.model_shards import shard_models
 from pytest_evals.run.batches import looked
 from pytest_evals.store.history import read_run
 
@@ -153,7 +153,9 @@ class EvalScheduling:
                 "--dist=each runs every document on every worker\n"
                 "  fix: leave it out, or use --dist=load"
             )
-        check_session(session, self._ids)
+        session.select(self._ids)
+        for one in session.all:
+            check_session(one, self._ids)
         begin(self.config)
         self._session = session
         stopping = session.stoppable
@@ -162,8 +164,9 @@ class EvalScheduling:
         waves = stopping.waves() if stopping is not None else {}
         if self._costs:
             session.costs_run = read_run(Path(self._costs))
-        shards = shard_items(
-            self._ids, session.suite, len(nodes), waves, session.recorded_costs
+        suites = [one.suite for one in session.all]
+        shards = shard_models(
+            self._ids, suites, len(nodes), waves, session.recorded_costs
         )
         self._gates, self._late = shards.gates, shards.late
         self._left = {
@@ -172,9 +175,11 @@ class EvalScheduling:
         self._unreported = {slot: {} for slot in self._left}
         self._reported = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
-        session.run.inference.expect(shards.n_documents)
-        self._look(session)
-        run_reference_models(session, self._ids, lambda _: self.config.hook)
+        for one in session.all:
+            n_documents = len([*one.suite.positions(self._ids)])
+            one.run.inference.expect(n_documents if one.model else shards.n_documents)
+            self._look(one)
+            run_reference_models(one, self._ids, lambda _: self.config.hook)
         return True
 
     def _look(self, session: EvalSession) -> None:
@@ -199,11 +204,12 @@ class EvalScheduling:
                     if is_module:
                         load_module(path, self.config)
                     else:
-                        session.load(path, hook, name)
+                        for one in session.all:
+                            one.load(path, hook, name)
                 except TaskFileError as error:
                     # Workers have reported it with the file of a group's task.
                     raise pytest.UsageError(str(error)) from None
-        if session is not None and not [*session.suite.all()]:
+        if session is not None and not any([*one.suite.all()] for one in session.all):
             return None
         if session is not None and session.selection.lost:
             # A group without gates has no ids here; its worker has matched it.
@@ -293,9 +299,7 @@ class EvalScheduling:
         self._crashes.pop(slot)
         culprit = next(iter(left))
         left.pop(culprit)
-        self._session.run.flow.lose(
-            self._ids[culprit], "its worker crashed each time it ran"
-        )
+        self._session.lose(self._ids[culprit], "its worker crashed each time it ran")
         self._judge_if_done()
         return self._ids[culprit]
 
@@ -323,7 +327,7 @@ class EvalScheduling:
                 longrepr=_LOST,
                 when="setup",
             )
-            self._session.run.flow.lose(self._ids[position], _LOST)
+            self._session.lose(self._ids[position], _LOST)
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()

@@ -47,7 +47,7 @@ class GateCoverage:
         if self._session.options.shard:
             return
         gates = [*self._gates()]
-        collected = self._session.collected_gates
+        collected = self._session.shared.collected_gates
         if collected:
             gates = [(nodeid, gate) for nodeid, gate in gates if nodeid in collected]
         left = [gate for nodeid, gate in gates if not self._is_judged(nodeid, gate)]
@@ -70,7 +70,7 @@ class GateCoverage:
     def _gates(self) -> Iterator[tuple[str, Gate]]:
         for run in self._session.suite.all():
             for gate in run.gates:
-                yield f"{run.nodeid}::{gate.id}", gate
+                yield run.gate_id(gate), gate
 
     def _is_judged(self, nodeid: str, gate: Gate) -> bool:
         """Whether a gate has a verdict, or a reason not to have one."""

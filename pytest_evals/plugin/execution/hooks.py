@@ -15,6 +15,11 @@ from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_parameters, check_session
 from pytest_evals.plugin.documents import DocItem, EvalItem, Status, release, status_of
+from pytest_evals.plugin.execution.collected_items import (
+    deduplicate,
+    rename,
+    sort_by_model,
+)
 from pytest_evals.plugin.execution.gate_coverage import GateCoverage
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
@@ -46,8 +51,7 @@ from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import GateMark, report_collection
-from pytest_evals.plugin.workers.sharding import shard_items
-from pytest_evals.run.suite import Suite
+from pytest_evals.plugin.workers.model_shards import shard_models
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -63,7 +67,7 @@ class SessionHooks:
         """Whether documents may be sent to a model."""
         self._looked = 0.0
         self.readiness = ModelReadiness(session)
-        self.coverage = GateCoverage(session)
+        self.coverage = [GateCoverage(one) for one in session.all]
         self._made: tuple[Path, ...] = ()
         """Folders that were created for results."""
         self._is_verbose = session.config.get_verbosity() > 0
@@ -75,8 +79,9 @@ class SessionHooks:
     ) -> Generator[None, None, None]:
         """Sort items: documents, gates, then tests of the results. Add the documents of
         selected gates."""
-        rename(items, self._session.suite)
-        deduplicate(items, self._session.suite)
+        suites = [one.suite for one in self._session.all]
+        rename(items, suites)
+        deduplicate(items, suites)
         waits = has_pending(items) and not is_observed(config, self)
         if not waits:
             create_all(items)
@@ -86,21 +91,26 @@ class SessionHooks:
         self._sort(items)
         collected = list(items)
         gates = frozenset(i.nodeid for i in items if isinstance(i, GateItem))
-        self._session.collected_gates = gates
+        self._session.shared.collected_gates = gates
         yield
         if not waits:
             items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
         release(items)
         others = (item for item in items if not isinstance(item, DocItem))
-        self._session.has_result_tests = any(map(is_late, others))
+        self._session.shared.has_result_tests = any(map(is_late, others))
         if self._session.stoppable is not None:
             self._session.stoppable.arrange(items)
-        if self._session.assignment is not None:
-            marks = gate_marks_of(items)
-            self._session.news = report_collection(self._session.suite, marks, gates)
+        self._prepare_reports(items, gates)
         if waits:
             make_lazy(items)
+
+    def _prepare_reports(self, items: list[pytest.Item], gates: frozenset[str]) -> None:
+        """Prepare the collection reports of a worker, one for each model."""
+        if self._session.assignment is not None:
+            marks = gate_marks_of(items)
+            for one in self._session.all:
+                one.news = report_collection(one.suite, marks, gates)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         session = self._session
@@ -111,6 +121,8 @@ class SessionHooks:
                 1 if isinstance(item, DocItem) else rank(item, on_worker=is_worker)
             )
         )
+        if self._session.model:
+            sort_by_model(items, self._session.all)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check the session and plan its documents; a worker plans its shard."""
@@ -121,8 +133,10 @@ class SessionHooks:
         self._session.suite.warn(map(str, lost))
         if assignment is None:
             ids = [item.nodeid for item in items]
+            self._session.select(ids)
             check_parameters(self._session)
-            check_session(self._session, ids, is_broken=bool(session.testsfailed))
+            for one in self._session.all:
+                check_session(one, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
         else:
@@ -130,21 +144,25 @@ class SessionHooks:
             if positions is None:
                 ids = [item.nodeid for item in items]
                 waves = stopping.waves() if stopping is not None else {}
-                shards = shard_items(
+                shards = shard_models(
                     ids,
-                    self._session.suite,
+                    [one.suite for one in self._session.all],
                     assignment.n,
                     waves,
                     self._session.recorded_costs,
                 )
                 positions = shards.shards[assignment.slot]
             items = create_own(items, positions)
-        documents = [item for item in items if isinstance(item, DocItem)]
-        self._session.models.plan(
-            documents,
-            assignment.window if assignment else None,
-            stopping.wave_of if stopping is not None else None,
-        )
+        by_model: dict[EvalSession, list[DocItem]] = {}
+        for item in items:
+            if isinstance(item, DocItem):
+                by_model.setdefault(item.parent.evals, []).append(item)
+        for one in self._session.all:
+            one.models.plan(
+                by_model.get(one, []),
+                assignment.window if assignment else None,
+                stopping.wave_of if stopping is not None else None,
+            )
 
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]
@@ -171,12 +189,14 @@ class SessionHooks:
             self.begin()
         try:
             if begins and self._session.assignment is None:
-                look(self._session, self._session.run.inference.look())
                 ids = [item.nodeid for item in session.items]
-                run_reference_models(self._session, ids, session.gethookproxy)
+                for one in self._session.all:
+                    look(one, one.run.inference.look())
+                    run_reference_models(one, ids, session.gethookproxy)
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
-            self._session.run.partial = "interrupted"
+            for one in self._session.all:
+                one.run.partial = "interrupted"
             raise
         finally:
             self._clear()
@@ -190,15 +210,17 @@ class SessionHooks:
         config = self._session.config
         if self._session.assignment is None:
             self._made = check_places(config, self._session.options)
-        inference = self._session.run.inference
-        self._session.progress = Progress(config, inference)
-        inference.on_answer = self._session.progress.tick
-        inference.answers.on_load = self._session.progress.loading
+        for one in self._session.all:
+            inference = one.run.inference
+            one.progress = Progress(config, inference)
+            inference.on_answer = one.progress.tick
+            inference.answers.on_load = one.progress.loading
         JUnitReport.begin(config)
 
     def _clear(self) -> None:
-        if self._session.progress is not None:
-            self._session.progress.clear()
+        for one in self._session.all:
+            if one.progress is not None:
+                one.progress.clear()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
@@ -237,15 +259,17 @@ class SessionHooks:
         back: gates are judged before the workers end. Clear the progress line before
         the terminal writes."""
         if not hasattr(report, "evals_is_document"):
-            self.coverage.add(report)
+            for one in self.coverage:
+                one.add(report)
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.assignment is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
-        unsent = getattr(report, "evals_unsent", "")
+        unsent = getattr(report, "evals_unsent", None)
         if unsent and isinstance(report.longrepr, tuple):
             why = report.longrepr[2].removeprefix("Skipped: ")
-            self._session.run.inference.hold_back(unsent, why)
+            model, task = unsent
+            self._session.all[model].run.inference.hold_back(task, why)
         if self._is_verbose or not getattr(report, "evals_word", ""):
             self._clear()
 
@@ -258,19 +282,27 @@ class SessionHooks:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, even if the session was interrupted."""
         self._clear()
-        keep_failed(session.config, self._session.run.gate_judge.skipped())
-        if self._session.models.refused and self._session.assignment is None:
-            self._session.run.inference.close()
+        for one in self._session.all:
+            keep_failed(session.config, one.run.gate_judge.skipped())
+        is_refused = any(one.models.refused for one in self._session.all)
+        if is_refused and self._session.assignment is None:
+            for one in self._session.all:
+                one.run.inference.close()
             remove_made(self._made)
+        elif self._session.progress is not None and self._session.assignment is None:
+            for one, coverage in zip(self._session.all, self.coverage, strict=True):
+                if one.is_selected:
+                    finish(one, session, coverage)
         elif self._session.progress is not None:
-            finish(self._session, session, self.coverage)
+            report_worker(self._session)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Write the table of results."""
-        if self._session.run.result is not None and not terminalreporter.no_summary:
-            write_summary(self._session, terminalreporter)
+        for one in self._session.all:
+            if one.run.result is not None and not terminalreporter.no_summary:
+                write_summary(one, terminalreporter)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
@@ -278,21 +310,25 @@ class SessionHooks:
         JUnitReport.end(config)
 
 
+def report_worker(evals: EvalSession) -> None:
+    """Send a worker's models, warnings and repeated runs to the controller."""
+    for one in evals.all:
+        one.run.inference.close()
+    report = {
+        "models": [one.run.inference.worker_report() for one in evals.all],
+        "warnings": evals.warnings.new(),
+        "repeats": evals.shared.repeats.as_json(),
+        "cut": evals.shared.cut,
+    }
+    # The controller does not know secrets that only a worker has seen.
+    evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
+
+
 def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) -> None:
-    """Compute and write the results; a worker sends its models, warnings and repeated
-    runs to the controller."""
+    """Compute and write the results of a model."""
     run = evals.run
     run.inference.close()
-    if evals.assignment is not None:
-        report = {
-            "models": run.inference.worker_report(),
-            "warnings": evals.warnings.new(),
-            "repeats": evals.repeats.as_json(),
-            "cut": evals.cut,
-        }
-        # The controller does not know secrets that only a worker has seen.
-        evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
-        return
+    evals.models.close()
     stopped = session.shouldstop or session.shouldfail
     run.partial = run.partial or run.spend_cap or str(stopped or "")
     if evals.options.shard:
@@ -316,55 +352,6 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
         run.writer.copy(evals.options.json)
     if run.writer.error:
         evals.outcome.fail(session, run.writer.error)
-
-
-def rename(items: Iterable[pytest.Item], known: Suite) -> None:
-    """Give documents and gates the names of their tasks, which files that were
-    collected later may have changed."""
-    if not known.ambiguous:
-        return
-    for item in items:
-        if isinstance(item, DocItem):
-            item.job.task = known.current(item.job.task)
-        elif isinstance(item, GateItem):
-            gates = (one for one in item.run.gates if one.id == item.gate.id)
-            item.gate = next(gates, item.gate)
-
-
-def deduplicate(items: list[pytest.Item], known: Suite) -> None:
-    """Keep each document and gate once, under the last definition of its name, and add
-    the names of groups to the keywords of ``-k``."""
-    if not known.groups:
-        return
-    seen: set[str] = set()
-    kept = []
-    for item in items:
-        if _is_current(item, known) and item.nodeid not in seen:
-            kept.append(item)
-            if isinstance(item, DocItem | GateItem):
-                seen.add(item.nodeid)
-    items[:] = kept
-    around = _groups_of(known)
-    for item in kept:
-        if isinstance(item, DocItem) and item.job.task.name in around:
-            item.parent.group_names = around
-        elif isinstance(item, GateItem) and item.gate.task in around:
-            item.extra_keyword_matches |= around[item.gate.task]
-
-
-def _groups_of(known: Suite) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for run in known.groups.values():
-        for task in run.group.tasks():
-            found.setdefault(task.name, set()).add(run.group.name)
-    return found
-
-
-def _is_current(item: pytest.Item, known: Suite) -> bool:
-    if isinstance(item, DocItem):
-        run = known.tasks.get(item.job.task.name)
-        return run is not None and run.task is item.job.task
-    return not isinstance(item, GateItem) or known.holds(item.run)
 
 
 def gate_marks_of(items: Iterable[pytest.Item]) -> dict[str, GateMark]:

@@ -58,7 +58,8 @@ class Interrupts:
         if self._terminated or (self._ended.is_set() and not self._waits):
             return
         self._terminated = True
-        self._session.run.inference.limit_s = SIGTERM_S
+        for one in self._session.all:
+            one.run.inference.limit_s = SIGTERM_S
         raise KeyboardInterrupt("SIGTERM")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -73,19 +74,22 @@ class Interrupts:
         except KeyboardInterrupt:
             one_line_for_interrupts(self._session)
             if self._terminated and assignment is not None:
-                self._session.run.inference.close()
+                for one in self._session.all:
+                    one.run.inference.close()
                 _exit_by_sigterm()
             raise
         finally:
             self._ended.set()
-            self._session.run.inference.stop_sending()
+            for one in self._session.all:
+                one.run.inference.stop_sending()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
         """Show that the session waits for requests in flight."""
         self._ended.set()
         one_line_for_interrupts(self._session)
-        self._session.run.inference.on_wait = self._show_wait
+        for one in self._session.all:
+            one.run.inference.on_wait = self._show_wait
         return (yield)
 
     def _show_wait(self, n_requests: int) -> None:
@@ -108,7 +112,8 @@ class Interrupts:
                 if interrupted.exists():
                     with suppress(OSError, ValueError):
                         limit_s = float(interrupted.read_text())
-                        self._session.run.inference.limit_s = limit_s
+                        for one in self._session.all:
+                            one.run.inference.limit_s = limit_s
                     interrupt_main()
                     return
 

@@ -40,7 +40,9 @@ class ModelReadiness:
         try:
             return (yield)
         except pytest.exit.Exception:
-            refused = self._session.models.refused
+            refused = next(
+                filter(None, (one.models.refused for one in self._session.all)), ""
+            )
             if not refused:
                 raise
             if self._session.assignment is not None:
@@ -55,21 +57,26 @@ class ModelReadiness:
         Raises:
             pytest.exit.Exception: A worker cannot open a model that it needs.
         """
-        models, self._n_called = self._session.models, self._n_called + 1
-        models.is_first = self._n_called == 1
-        if models.is_first and self._session.assignment is not None:
+        self._n_called += 1
+        if self._n_called > 2:
+            return
+        for one in self._session.all:
+            one.models.is_first = self._n_called == 1
+        if self._n_called == 1 and self._session.assignment is not None:
             try:
                 self._check(session)
             except pytest.UsageError as error:
-                models.refused = str(error)
-                raise pytest.exit.Exception(models.refused) from None
+                self._session.models.refused = str(error)
+                raise pytest.exit.Exception(str(error)) from None
 
     def _check(self, session: pytest.Session) -> None:
         if self._session.options.plan:
             return
         documents = [item for item in session.items if isinstance(item, DocItem)]
-        spec, config = self._session.run.config.full_spec, session.config
+        config = session.config
         try:
-            check_ready(config, spec, self._session.models, documents)
+            for one in self._session.all:
+                own = [item for item in documents if item.parent.evals is one]
+                check_ready(config, one.run.config.full_spec, one.models, own)
         except pytest.UsageError as error:
             raise with_place(config, error) from None

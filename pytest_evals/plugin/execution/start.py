@@ -26,6 +26,7 @@ from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.secrets import learn_environment
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.shared_state import SharedState
 
 NAME = "evals-session"
 """Name of the pytest plugin with the hooks of every test."""
@@ -38,7 +39,11 @@ def start(config: pytest.Config) -> EvalSession:
         is_run = not config.stash[OPTIONS].validate
         details = Details.registered(config) if is_run else None
         lines = details.lines if details is not None else None
-        session = config.stash[SESSION] = EvalSession(config, lines)
+        shared = SharedState[EvalSession](config)
+        several = config.stash[OPTIONS].models if is_run else ()
+        for model in several if len(several) > 1 else (None,):
+            EvalSession(shared, lines, model)
+        session = config.stash[SESSION] = shared.sessions[0]
         config.pluginmanager.register(Interrupts(session), "evals-interrupts")
         if is_run:
             _register_run(session, config.pluginmanager)
@@ -70,20 +75,22 @@ def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> 
 
 def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     register, options = config.pluginmanager.register, session.options
-    if options.save_baseline or options.compare:
-        register(ComparisonMode(session), "evals-comparison")
+    for one in session.all:
+        if options.save_baseline or options.compare:
+            register(ComparisonMode(one), f"evals-comparison{one.model}")
     if session.assignment is not None:  # workers write no reports
         Faults.begin(config)
         return
     register(ShortSummary(session), "evals-short-summary")
     Faults.begin(config)
-    if (publishing := Publishing(session)).is_needed:
-        register(publishing, "evals-publishing")
-    if options.html is not None or options.export:
-        register(Exports(session), "evals-exports")
+    for one in session.all:
+        if (publishing := Publishing(one)).is_needed:
+            register(publishing, f"evals-publishing{one.model}")
+        if options.html is not None or options.export:
+            register(Exports(one), f"evals-exports{one.model}")
+        register(Listeners(one), f"evals-listeners{one.model}")
     if are_counted(config):
         register(OpenGates(config), "evals-open-gates")
-    register(Listeners(session), "evals-listeners")
 
 
 def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import OptionError, Place
 from pytest_evals.models.registry import (
     KINDS,
     TaskRequirements,
@@ -18,7 +18,7 @@ from pytest_evals.models.registry import (
     why_unfit,
 )
 from pytest_evals.models.spec import kind_name
-from pytest_evals.plugin.models.definitions import DocumentItem
+from pytest_evals.plugin.models.definitions import Definition, DocumentItem
 from pytest_evals.plugin.models.session_models import (
     Models,
     PrepareItems,
@@ -26,7 +26,6 @@ from pytest_evals.plugin.models.session_models import (
 )
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.settings.run_options import spec_of
 from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.run.cached_model import CachedModels
@@ -57,9 +56,14 @@ class InvalidModelError(KeyboardInterrupt):
     """A model that cannot exist: ends the collection, which catches exceptions."""
 
 
-def refuse_early(config: pytest.Config, answers: CachedModels) -> None:
+def refuse_early(
+    config: pytest.Config, tested: Iterable[tuple[CachedModels, str]]
+) -> None:
     """Refuse invalid specs before the documents of a file are collected. A controller
     of workers, which refuse them, and ``--evals-validate`` report them later.
+
+    Args:
+        tested: The specs of all tested models, each with its stored responses.
 
     Raises:
         InvalidModelError: With the message of the usage error.
@@ -68,9 +72,11 @@ def refuse_early(config: pytest.Config, answers: CachedModels) -> None:
     if is_distributed(config) or options.validate:
         return
     try:
-        check_models(config, answers, spec_of(config), ())
+        for answers, spec in tested:
+            check_models(config, answers, spec, ())
     except pytest.UsageError as error:
-        given = filter(None, (options.model, options.judge))
+        specs = [one.spec for one in options.models]
+        given = filter(None, (*specs, options.judge))
         is_built_in = all(kind_name(text) in KINDS for text in given)
         if is_built_in or not _has_unread_conftests(config):
             raise InvalidModelError(str(error)) from None
@@ -116,19 +122,34 @@ def check_ready(
     """Refuse models that cannot be opened on this machine, if our fixtures open them
     and a response is not stored."""
     options = config.stash[OPTIONS]
+    is_same = len(options.models) == 1
     for definition, members in by_definition(items).items():
+        if len(options.models) > 1 and not definition.has_own_model:
+            raise pytest.UsageError(_overridden(definition))
         tested = spec if definition.has_own_model else None
         judge = options.judge if definition.has_own_judge else None
         asked = PlannedRequests(
             jobs=[item.job for item in members],
             tested=tested,
-            judge=tested if judge and judge == options.model else judge,
+            judge=tested if is_same and judge == options.model else judge,
             prepare=PrepareItems(members),
             reuses=not options.repeatability,
         )
         error = why_refused(asked, models.inference.answers)
         if error is not None:
             raise pytest.UsageError(str(error))
+
+
+def _overridden(definition: Definition) -> str:
+    """Return why documents with a fixture of the user cannot have several models."""
+    code = definition.model.func.__code__
+    place = Place(Path(code.co_filename), code.co_firstlineno)
+    return (
+        f"{place}: the fixture eval_model is one model, and several are given with "
+        "--model\n"
+        "  fix: open your models with pytest_evals_open_model(spec, config), or leave "
+        "--model out"
+    )
 
 
 _BY_GENERATION = "; or answer choices by generation: --evals-choices=generate"

@@ -7,8 +7,9 @@ and batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from _pytest.fixtures import TopRequest
@@ -26,11 +27,28 @@ from pytest_evals.run.user_hooks import prepared
 AnyItem = TypeVar("AnyItem", bound=DocumentItem)
 
 
+class OwnModels(NamedTuple):
+    """Models that are opened without fixtures.
+
+    Args:
+        tested: The spec of the tested model.
+        judge: That of the judge; empty without one.
+        before: Called before the tested model is opened.
+    """
+
+    tested: str
+    judge: str
+    before: Callable[[], None]
+
+
 class Models:
     """Opens the models of items, and takes their answers out of the inference."""
 
-    def __init__(self, inference: Inference) -> None:
+    def __init__(self, inference: Inference, own: OwnModels | None = None) -> None:
+        """Create the models of a run. ``own``: which models to open here, if several
+        are tested: the fixture ``eval_model`` opens a single one."""
         self.inference = inference
+        self._own = own
         self._judged: set[Definition] = set()
         """Definitions whose documents need a judge."""
         self._asked: set[Definition] = set()
@@ -42,6 +60,10 @@ class Models:
         self.is_first = False
         """Whether the session's first test runs: if a model cannot be opened by then,
         that is a usage error and not a result."""
+        self._live: set[Definition] = set()
+        """Definitions whose models are open."""
+        self._opened: list[Model] = []
+        """Models that were opened here, and not by fixtures."""
         self.refused = ""
         """Why the session must end, if a model could not be opened."""
 
@@ -93,27 +115,49 @@ class Models:
         """
         definition = item.parent.model_definition(item)
         self.skip_if_broken(definition)
-        if definition in self.inference.opened:
+        if definition in self._live:
             return
         is_own = definition.has_own_judge
+        own = self._own
         try:
+            if own is not None:
+                own.before()
             request = TopRequest(cast("Any", item), _ispytest=True)
             answers = self.inference.answers
-            if definition in self._judged:
+            if definition in self._judged and own and own.judge and is_own:
+                self.inference.judge_by(definition, partial(self._opens, own.judge))
+            elif definition in self._judged:
                 given = request.getfixturevalue("eval_judge")
                 judge = answers.given(given, "the fixture eval_judge")
                 self.inference.judge_by(definition, lambda: judge)
             is_own = definition.has_own_model
             model: Model = NO_MODEL
-            if definition in self._asked:
+            if definition in self._asked and own is not None:
+                model = self._opens(own.tested)
+            elif definition in self._asked:
                 given = request.getfixturevalue("eval_model")
                 model = answers.given(given, "the fixture eval_model")
             self.inference.open(definition, model)
+            self._live.add(definition)
         except BaseException as error:
             self.broken[definition] = item.nodeid
             if is_own:
                 self._refuse(error)
             raise
+
+    def _opens(self, spec: str) -> Model:
+        """Open a model that is closed here, and not by a fixture."""
+        model = self.inference.answers.named(spec)
+        self._opened.append(model)
+        return model
+
+    def close(self) -> None:
+        """Close the models that were opened here; a document that comes later opens
+        them again."""
+        if self._opened:
+            self._live.clear()
+        while self._opened:
+            self._opened.pop().close()
 
     def _refuse(self, error: BaseException) -> None:
         """End the session for an error of ours that was raised when its first test

@@ -50,12 +50,12 @@ class RepeatabilityMode:
         """Start the other runs after the last document, while its model is open."""
         session, planned = self._session, self._session.models.planned
         is_last = isinstance(item, DocItem) and not isinstance(nextitem, DocItem)
-        if is_last and session.repeats.n_first == len(planned):
-            session.repeats = repeat(session, planned)
+        if is_last and session.shared.repeats.n_first == len(planned):
+            session.shared.repeats = repeat(session, planned)
 
     def _conclude(self) -> None:
         """Fail if documents were not repeated."""
-        repeats = self._session.repeats
+        repeats = self._session.shared.repeats
         runs = self._session.suite.tasks.values()
         records = [record for run in runs for record in run.records.values()]
         n_documents = self._session.run.inference.n_documents

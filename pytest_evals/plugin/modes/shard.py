@@ -40,7 +40,9 @@ class ShardMode:
         ids = [item.nodeid for item in items]
         recorded = self._session.recorded_costs
         shards = shard_items(ids, self._session.suite, self._n, recorded=recorded)
-        self._session.cut = cut_hash([[ids[i] for i in one] for one in shards.shards])
+        self._session.shared.cut = cut_hash(
+            [[ids[i] for i in one] for one in shards.shards]
+        )
         own = {*shards.shards[self._part - 1]}
         n_all = sum(isinstance(item, DocItem) for item in items)
         items[:] = [

@@ -23,13 +23,16 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     """Write how much was scored, how much is stored, and the command; nothing if the
     run was neither interrupted nor stopped by a spend cap. Workers have ended by now,
     and stored what they had."""
+    if session is not session.all[-1]:  # one command resumes all models
+        return
     partial = session.run.partial
     if not is_cut_off(partial):
         return
     is_capped = partial != INTERRUPTED
     n_scored = _n_scored(session)
-    n_planned = session.run.inference.n_documents
-    n_more = 0 if is_capped else session.run.inference.n_answered - n_scored
+    n_planned = sum(one.run.inference.n_documents for one in session.all)
+    n_answered = sum(one.run.inference.n_answered for one in session.all)
+    n_more = 0 if is_capped else n_answered - n_scored
     answered = f", {n_more:,} more answered" if n_more > 0 else ""
     is_kept = session.options.cache != "off"
     started = session.run.config.started.date
@@ -63,7 +66,7 @@ def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     scored: if it has scored none, the line would be that no tests ran. It comes after
     all other summaries, since plugins expect reports in these lists."""
     add = getattr(terminal, "_add_stats", None)
-    n = session.run.inference.n_documents - _n_scored(session)
+    n = sum(one.run.inference.n_documents for one in session.all) - _n_scored(session)
     is_interrupted = session.run.partial == INTERRUPTED and not session.models.refused
     if is_interrupted and add is not None and n > 0:
         add("not scored", [_Unscored()] * n)
@@ -76,4 +79,6 @@ class _Unscored:
 
 
 def _n_scored(session: EvalSession) -> int:
-    return sum(len(run.records) for run in session.suite.tasks.values())
+    return sum(
+        len(run.records) for one in session.all for run in one.suite.tasks.values()
+    )

@@ -25,7 +25,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     """Return the numbers of tasks, documents and gates after collection, and the model;
     nothing if no documents or gates are selected."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
-    n_documents = session.run.inference.n_documents
+    n_documents = sum(one.run.inference.n_documents for one in session.all)
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
         return []
     groups = len(session.suite.groups)
@@ -38,6 +38,8 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     own = not any(run.task.asks_model for run in session.suite.tasks.values())
     tested = "models of the evals" if own else "model of the fixture eval_model"
     tested = f"model {with_address(model)}" if model else tested
+    if session.model:
+        tested = f"models {', '.join(one.model for one in session.all)}"
     if judge and any(
         JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):
@@ -50,7 +52,8 @@ def warning_lines(session: EvalSession) -> list[str]:
     they are reported at the end."""
     if session.config.get_verbosity() < 0:
         return []
-    found = (f"evals: warning: {text}" for text in grouped(session.warnings.new()))
+    new = dict.fromkeys(text for one in session.all for text in one.warnings.new())
+    found = (f"evals: warning: {text}" for text in grouped([*new]))
     return [line for text in found for line in safe_lines(text)]
 
 
@@ -60,7 +63,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     result = session.run.result
     if result is None:
         return
-    terminal.write_sep("=", "evals")
+    terminal.write_sep("=", f"evals: {session.model}" if session.model else "evals")
     path, here = session.run.writer.path, session.config.invocation_params.dir
     lines = summary_lines(
         result,

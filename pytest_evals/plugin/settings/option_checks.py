@@ -62,6 +62,38 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
             raise pytest.UsageError(f"{option.flag}: {fault}")
 
 
+_OF_ONE_MODEL = {
+    "plan": "plans one run",
+    "cache-info": "looks up the responses of one model",
+    "repeatability": "measures one model",
+    "stop": "decides the gates of one model",
+    "shard": "runs a part of one suite",
+    "run-dir": "is the folder of one run",
+    "only": "selects from a run of one model",
+    "ray": "serves one model",
+    "save-baseline": "saves the run of one model",
+    "json": "copies the results of one model",
+    "html": "shows the run of one model",
+    "markdown": "summarizes the run of one model",
+}
+"""Options that need a single model, with the reason."""
+
+
+def check_several(raw: Mapping[str, Any]) -> None:
+    """Refuse options that need a single model.
+
+    Raises:
+        pytest.UsageError: With the first one.
+    """
+    for name, why in _OF_ONE_MODEL.items():
+        if raw[name] and raw[name] != "off":
+            raise pytest.UsageError(
+                f"--evals-{name} {why}, and several are given with --model\n"
+                "  fix: run one model with it: --model=SPEC on the command line "
+                "replaces those of ini file and addopts"
+            )
+
+
 def check_together(raw: Mapping[str, Any]) -> None:
     """Refuse options that contradict each other.
 

@@ -28,6 +28,7 @@ from pytest_evals.plugin.settings.values import (
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate, Policy
+    from pytest_evals.models.names import NamedModel
     from pytest_evals.run.cached_model import Cache
 
 
@@ -87,13 +88,16 @@ NATURAL = at_least(0, "0 or a positive whole number")
 class Options:
     """All options of a session, read and checked once."""
 
-    model: str = option(
+    model: str = entries(
         "model",
         "SPEC",
         "Model to evaluate, also written --model: hf:PATH_OR_ID, openai:NAME, "
         "python:MODULE:FUNCTION or scripted:FILE, with arguments such as "
-        ",dtype=bfloat16.",
+        ",dtype=bfloat16. May be repeated: each task runs with each model; "
+        "NAME=SPEC names one.",
     )
+    models: tuple[NamedModel, ...] = ()
+    """All models; ``model`` is the spec of the first one, empty without a model."""
     judge: str = option(
         "model",
         "SPEC",

@@ -16,6 +16,7 @@ from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_checks import (
     apply_profile,
     check_encoding,
+    check_several,
     check_together,
     usage_errors,
     with_place,
@@ -24,6 +25,7 @@ from pytest_evals.plugin.settings.option_table import FIELDS, TABLE, Option, Opt
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate
+    from pytest_evals.models.names import NamedModel
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Key of the options in ``config.stash``."""
@@ -52,9 +54,12 @@ def _read(config: pytest.Config) -> Options:
     include = _folders(config, raw["include-path"])
     folder = suite_root(config, include) / raw["dir"]
     roots = raw["latticeflow-allow-code"]
+    models = _models(raw)
     return Options(
         **values
         | {
+            "models": models,
+            "model": models[0].spec if models else "",
             "tasks": _names(raw["tasks"], base),
             "include_path": include,
             "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
@@ -102,6 +107,19 @@ def _raw(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return {"flag": False, "list": []}.get(option.kind, option.default)
     return value
+
+
+def _models(raw: Mapping[str, Any]) -> tuple[NamedModel, ...]:
+    texts = [text for text in raw["model"] if text.strip()]
+    if not texts:
+        return ()
+    from pytest_evals.models.names import read_models
+
+    with usage_errors():
+        models = read_models(texts)
+    if len(models) > 1:
+        check_several(raw)
+    return models
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
@@ -235,7 +253,7 @@ def _learn(raw: Mapping[str, Any]) -> None:
     from pytest_evals.plugin.secrets import learn_environment
 
     learn_environment()
-    models = [raw[name] for name in ("model", "judge", "ray")]
+    models = [*raw["model"], raw["judge"], raw["ray"]]
     others = [raw["metadata"], raw["gen-kwargs"], *raw["latticeflow-config"]]
     if any(models) or any(others):
         from pytest_evals.masking.values import masked_text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.settings.option_table import GROUPS, Option
 from pytest_evals.plugin.settings.values import STATUSES
 
+_MODEL = "--evals-model"
 LIMIT_S = 0.5
 """Seconds after which no further folder is searched for task files."""
 
@@ -68,6 +70,40 @@ def expand_model_alias(parser: pytest.Parser, args: list[str]) -> None:
         name, equals, value = arg.partition("=")
         if name == "--model":
             args[i] = f"--evals-model{equals}{value}"
+
+
+def by_source(args: Sequence[str], typed: Sequence[str]) -> list[list[str]]:
+    """Split arguments by their source: ``addopts`` of the ini file,
+    ``PYTEST_ADDOPTS``, command line. ``typed``: the arguments of the latter."""
+    n_variable = len(shlex.split(os.environ.get("PYTEST_ADDOPTS", "")))
+    end = max(0, len(args) - len(typed))
+    start = max(0, end - n_variable)
+    return [[*args[:start]], [*args[start:end]], [*args[end:]]]
+
+
+def with_last_models(sources: Sequence[list[str]]) -> list[str]:
+    """Join the arguments of several sources; the models of the last source that has
+    any replace those of the others, so that only repetition in one place adds one."""
+    kept: list[str] = []
+    has_models = False
+    for args in reversed(sources):
+        kept[:0] = _without_models(args) if has_models else args
+        has_models = has_models or any(map(_names_model, args))
+    return kept
+
+
+def _names_model(argument: str) -> bool:
+    return argument.partition("=")[0] == _MODEL
+
+
+def _without_models(args: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    skips = False
+    for one in args:
+        if not skips and not _names_model(one):
+            kept.append(one)
+        skips = not skips and one == _MODEL
+    return kept
 
 
 def _from_file(arg: str) -> list[str]:

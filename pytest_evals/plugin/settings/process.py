@@ -165,7 +165,7 @@ def refuse_replicas(config: pytest.Config, models: dict[str, str]) -> None:
     for option, spec in models.items():
         if n > 1 and spec and is_one_per_session(spec):
             raise pytest.UsageError(
-                f"{option}={spec} cannot be opened by {n} workers: it runs one engine "
+                f"{option} cannot be opened by {n} workers: it runs one engine "
                 "per session, which forms batches over all documents\n"
                 "  fix: leave out -n; the engine's own arguments, such as "
                 "tensor_parallel_size=N, distribute it over GPUs"

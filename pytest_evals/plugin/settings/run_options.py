@@ -84,16 +84,16 @@ def full_spec(options: Options, spec: str) -> str:
     return f"ray:{spec},address={options.ray}" if options.ray else spec
 
 
-def spec_of(config: pytest.Config) -> str:
+def spec_of(options: Options) -> str:
     """The spec of the tested model with all options; empty if missing."""
-    options = config.stash[OPTIONS]
     return full_spec(options, options.model) if options.model else ""
 
 
-def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
-    """Return the configuration of the session's run. ``is_worker``: whether this
-    process is a worker of pytest-xdist."""
-    options = config.stash[OPTIONS]
+def run_config(
+    config: pytest.Config, options: Options, *, is_worker: bool
+) -> RunConfig:
+    """Return the configuration of a model's run. ``is_worker``: whether this process is
+    a worker of pytest-xdist."""
     return RunConfig(
         here=config.invocation_params.dir,
         root=config.rootpath,
@@ -159,6 +159,7 @@ def task_options(
 
 def public(options: Options) -> dict[str, Any]:
     """The options as JSON values, for :class:`RunResult`, which masks secrets."""
-    plain = {name: getattr(options, name) for name in options.__slots__}
+    names = (name for name in options.__slots__ if name != "models")
+    plain = {name: getattr(options, name) for name in names}
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

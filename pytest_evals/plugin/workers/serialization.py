@@ -61,6 +61,8 @@ class ReceivedDocument(NamedTuple):
     """The worker's collection report, with its first document."""
     secrets: tuple[str, ...]
     """What the worker has learned; the controller masks it in files."""
+    model: int
+    """Position of its model among the tested ones."""
 
 
 def pack(
@@ -68,6 +70,7 @@ def pack(
     sample: Sample,
     report: CollectionReport | None = None,
     secrets: Iterable[str] = (),
+    model: int = 0,
 ) -> bytes:
     """Return a record as bytes, complete or as ``slim`` returned it.
 
@@ -91,6 +94,7 @@ def pack(
         tuple(sample),
         report and tuple(report),
         tuple(secrets),
+        model,
     )
     answered = (
         tuple(map(_of_response, record.responses)),
@@ -109,7 +113,8 @@ def pack(
 def unpack(data: bytes) -> ReceivedDocument:
     """What :func:`pack` packed."""
     answered, task, index, error, excluded, *parts = marshal.loads(data)
-    doc, requests, exchanges, labels, compared, facts, sample, report, secrets = parts
+    doc, requests, exchanges, labels, compared, facts, *others = parts
+    sample, report, secrets, model = others
     responses, scores = _answered(answered) if requests else _slim_answered(answered)
     is_bare = doc[1:] == _BARE
     record = (SlimRecord if is_bare else Record)(
@@ -127,7 +132,7 @@ def unpack(data: bytes) -> ReceivedDocument:
         facts=facts or NO_VALUES,
     )
     return ReceivedDocument(
-        record, Sample(*sample), report and CollectionReport(*report), secrets
+        record, Sample(*sample), report and CollectionReport(*report), secrets, model
     )
 
 

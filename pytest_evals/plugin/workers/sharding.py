@@ -87,21 +87,23 @@ def shard_items(
             groups.setdefault(("", 0), []).append(position)
     costs = [FIXED] * len(ids)
     known_costs = {
-        start: _costs(tasks[start], (recorded or {}).get(tasks[start].task.name))
+        start: document_costs(
+            tasks[start], (recorded or {}).get(tasks[start].task.name)
+        )
         for start in counts
     }
-    clusters = {start: _clusters(tasks[start], known) for start in counts}
+    clusters = {start: document_clusters(tasks[start], known) for start in counts}
     units: list[Group] = []
     for (start, _), positions in groups.items():
         cost_of = known_costs.get(start, {})
         for position in positions:
             costs[position] = cost_of.get(ids[position], FIXED)
-        units.append(_together(positions, ids, clusters.get(start, {})))
+        units.append(in_clusters(positions, ids, clusters.get(start, {})))
     n_documents = sum(counts.values()) + len(counts)
-    return Shards(_cut(units, costs, n), judged, late, n_documents)
+    return Shards(cut_evenly(units, costs, n), judged, late, n_documents)
 
 
-def _costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:
+def document_costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:
     """Node id → cost of each document of a task. A document without a recorded cost
     costs the mean of the others."""
     rows = run.task.rows
@@ -116,7 +118,7 @@ def _costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:
     }
 
 
-def _clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
+def document_clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
     """Node id → the clusters of each document of a task whose gates name some."""
     if not any(gate.cluster for one in known.all() for gate in one.gates):
         return {}
@@ -131,8 +133,10 @@ def _clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _together(
-    positions: Sequence[int], ids: Sequence[str], clusters: Mapping[str, Sequence[str]]
+def in_clusters(
+    positions: Sequence[int],
+    ids: Sequence[str] | Mapping[int, str],
+    clusters: Mapping[str, Sequence[str]],
 ) -> Group:
     """Return the positions with those of one cluster as one unit, in the place of its
     first document; a document that belongs to several clusters joins them."""
@@ -151,7 +155,11 @@ def _together(
     return [sorted(unit) for unit in units.values()]
 
 
-def _cut(groups: Iterable[Group], costs: Sequence[int], n: int) -> list[list[int]]:
+def cut_evenly(
+    groups: Iterable[Group], costs: Sequence[int], n: int
+) -> list[list[int]]:
+    """Cut each group into one block for each of ``n`` workers, so that their total
+    costs are equal."""
     dealt: list[list[int]] = [[] for _ in range(n)]
     loads = [0] * n
     for group in groups:

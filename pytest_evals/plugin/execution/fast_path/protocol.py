@@ -74,7 +74,8 @@ class FastPath:
         self._setup_only = config.getoption("setuponly", False)
         self._with_teardown = outcomes_with_teardown(config)
         self._collections = ReducedGarbageCollection()
-        session.run.inference.answers.importing = self._collections.importing
+        for one in session.all:
+            one.run.inference.answers.importing = self._collections.importing
 
     @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -152,8 +153,9 @@ class FastPath:
         is_set_up = is_first or not has_next or self._setup_only or parent.per_document
         if is_set_up or _has_pytest_mark(item):
             self._active = parent if has_next else None
-            if self._session.progress is not None:
-                self._session.progress.clear()
+            for one in self._session.all:
+                if one.progress is not None:
+                    one.progress.clear()
             return False
         return True
 

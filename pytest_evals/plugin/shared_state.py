@@ -1,0 +1,62 @@
+"""The state that all models of a pytest session share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import pytest
+
+from pytest_evals.core.group import Group
+from pytest_evals.core.task import Task
+from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
+from pytest_evals.plugin.outcome import SessionOutcome
+from pytest_evals.plugin.rerun_scores import RerunScores
+from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.settings.process import assignment_of, is_distributed
+from pytest_evals.plugin.suite.task_index import task_index_of
+from pytest_evals.run.selection import Selection
+
+OfModel = TypeVar("OfModel")
+"""The state of one model, :class:`~pytest_evals.plugin.session.EvalSession`."""
+
+
+class SharedState(Generic[OfModel]):
+    """The state of a session that is the same for all of its models."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read the options, and begin to count for spend caps."""
+        self.config = config
+        self.options = config.stash[OPTIONS]
+        self.sessions: list[OfModel] = []
+        """The states of all models, in their order."""
+        self.assignment = assignment_of(config)
+        self.selection = Selection(self.options.tasks, chosen=is_distributed(config))
+        self.task_index = task_index_of(config)
+        self.loading: OfModel | None = None
+        """The state whose tasks were read last."""
+        self.tasks: dict[Path, Sequence[Task | Group]] = {}
+        """The tasks of files that several models share."""
+        self.cut = ""
+        """A hash of the parts into which the suite is cut."""
+        self.failed_files: set[Path] = set()
+        """Files that cannot be read: the first model reports them."""
+        self.folders: dict[Path, pytest.Directory] = {}
+        """Folders of files that were reached through groups, if pytest has not
+        collected them itself."""
+        self.collected_gates: frozenset[str] = frozenset()
+        """Node ids of gates, before any deselection; empty if unknown."""
+        self.has_result_tests = False
+        """Whether tests that use the results are selected; known after collection."""
+        self.outcome = SessionOutcome()
+        self.repeats = RerunScores()
+        self._begin_ledger()
+
+    def _begin_ledger(self) -> None:
+        """Count for spend caps from 0; workers share a file with their controller,
+        which has begun it."""
+        if self.assignment is not None:
+            Ledger.begin_run(str(Path(self.assignment.stop).with_name(LEDGER)))
+        elif not is_distributed(self.config):
+            Ledger.begin_run()

@@ -1,0 +1,79 @@
+"""Sharding of several models: a worker takes whole models, as many as the others; the
+documents of the models that remain are divided among all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytest_evals.plugin.workers.sharding import (
+    FIXED,
+    Costs,
+    Group,
+    Shards,
+    cut_evenly,
+    document_clusters,
+    document_costs,
+    in_clusters,
+    shard_items,
+)
+from pytest_evals.run.suite import Suite
+
+
+def shard_models(
+    ids: Sequence[str],
+    suites: Sequence[Suite],
+    n: int,
+    waves: Mapping[str, int] | None = None,
+    recorded: Costs | None = None,
+) -> Shards:
+    """Assign all items to ``n`` workers. ``suites``: the tasks and groups of each
+    model; for the others, see :func:`shard_items`, which assigns those of one model.
+
+    Returns:
+        Each position once; the documents of whole models come first.
+    """
+    if len(suites) == 1:
+        return shard_items(ids, suites[0], n, waves, recorded)
+    places = {nodeid: place for place, nodeid in enumerate(ids)}
+    gates = [p for known in suites for p in _gates(known, places)]
+    costs = [FIXED] * len(ids)
+    models = [_documents(known, places, costs, recorded) for known in suites]
+    models = [one for one in models if one]
+    documents = {place for one in models for unit in one for place in unit}
+    others = [p for p in range(len(ids)) if p not in documents and p not in {*gates}]
+    first = min((*documents, *gates), default=0)
+    before = [[place] for place in others if place < first]
+    n_whole = len(models) - len(models) % n
+    shards = cut_evenly([before], costs, n)
+    for number, units in enumerate(models[:n_whole]):
+        shards[number % n] += [place for unit in units for place in unit]
+    line = [unit for units in models[n_whole:] for unit in units]
+    for shard, more in zip(shards, cut_evenly([line], costs, n), strict=True):
+        shard += more
+    late = [place for place in others if place >= first]
+    return Shards(shards, sorted(gates), late, len(documents))
+
+
+def _gates(known: Suite, places: Mapping[str, int]) -> list[int]:
+    """Positions of the gates of a model."""
+    ids = (run.gate_id(gate) for run in known.all() for gate in run.gates)
+    return [places[nodeid] for nodeid in ids if nodeid in places]
+
+
+def _documents(
+    known: Suite,
+    places: Mapping[str, int],
+    costs: list[int],
+    recorded: Costs | None,
+) -> Group:
+    """Positions of the documents of a model, by cluster; sets their costs."""
+    found: Group = []
+    for run in known.tasks.values():
+        by_id = document_costs(run, (recorded or {}).get(run.task.name))
+        names = {}
+        for nodeid, (name, cost) in zip(run.document_ids(), by_id.items(), strict=True):
+            if nodeid in places:
+                names[places[nodeid]] = name
+                costs[places[nodeid]] = cost
+        found += in_clusters(sorted(names), names, document_clusters(run, known))
+    return found

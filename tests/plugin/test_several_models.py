@@ -1,0 +1,251 @@
+"""Several models in one session: ``--model=A --model=B``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+MODELS = """
+def adds(prompt):
+    first, second = prompt.split("+")
+    return str(int(first) + int(second))
+
+def repeats(prompt):
+    return prompt.split("+")[0]
+
+adds.version = repeats.version = "1"
+"""
+GOOD, BAD = "--model=good=python:apps:adds", "--model=bad=python:apps:repeats"
+ROWS = [("a", "1+1", 2), ("b", "2+2", 4), ("c", "0+0", 0)]
+
+
+@pytest.fixture
+def sums(pytester):
+    """An eval ``sums`` of three documents: one model answers all of them correctly, the
+    other one only the document ``c``."""
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(apps=MODELS)
+    pytester.syspathinsert()
+    write(pytester, "sums")
+    return pytester
+
+
+def write(pytester, name, gates="[exact >= 0.5]"):
+    rows = "".join(f'  - {{id: {i}, q: "{q}", a: "{a}"}}\n' for i, q, a in ROWS)
+    text = f'prompt: "{{{{q}}}}"\ntarget: a\nrows:\n{rows}gates: {gates}\n'
+    (pytester.path / f"{name}.yaml").write_text(text)
+
+
+def ids(pytester, *arguments):
+    result = pytester.runpytest("--collect-only", "-q", *arguments)
+    return [line for line in result.outlines if "::" in line]
+
+
+def runs(pytester):
+    paths = sorted(pytester.path.glob(".evals/runs/*/results.json"))
+    return [json.loads(path.read_text()) for path in paths]
+
+
+def test_each_model_is_a_parameter_of_documents_and_gates(sums):
+    assert ids(sums, GOOD, "--model=python:apps:repeats") == [
+        "sums.yaml::sums[good-a]",
+        "sums.yaml::sums[good-b]",
+        "sums.yaml::sums[good-c]",
+        "sums.yaml::sums[apps:repeats-a]",
+        "sums.yaml::sums[apps:repeats-b]",
+        "sums.yaml::sums[apps:repeats-c]",
+        "sums.yaml::sums::exact[good]",
+        "sums.yaml::sums::exact[apps:repeats]",
+    ]
+
+
+def test_one_model_keeps_the_ids_without_a_model(sums):
+    assert ids(sums, GOOD) == ids(sums, "--model=python:apps:adds")
+    assert ids(sums, GOOD)[0] == "sums.yaml::sums[a]"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_gates_are_judged_for_each_model(sums, workers):
+    result = sums.runpytest(GOOD, BAD, *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "*= evals: good =*",
+            "sums*exact   1.000  >= 0.5  passed",
+            "*= evals: bad =*",
+            "sums*exact   0.333  >= 0.5  FAILED",
+            "FAILED sums.yaml::sums::exact?bad? *",
+        ]
+    )
+    values = {run["model_name"]: run["results"]["sums"] for run in runs(sums)}
+    assert values["apps:adds"]["exact,none"] == 1
+    assert values["apps:repeats"]["exact,none"] == pytest.approx(1 / 3)
+
+
+def test_the_results_of_a_model_do_not_depend_on_the_others(sums):
+    def written():
+        (run,) = (r for r in runs(sums) if r["model_name"] == "apps:adds")
+        for path in sums.path.glob(".evals/runs/*/*"):
+            path.unlink()
+        varying = ("date", "total_evaluation_time_seconds", "model_seconds")
+        varying += ("responses", "exit_code", "latency", "latencies")
+        run["model_info"].pop("latency")
+        return {key: run[key] for key in run if key not in varying}
+
+    assert sums.runpytest("--model=python:apps:adds", "--evals-cache=off").ret == 0
+    alone = written()
+    sums.runpytest("--model=python:apps:adds", BAD, "--evals-cache=off")
+    beside = written()
+    assert {k: v for k, v in alone.items() if beside.get(k) != v} == {}
+
+
+def test_k_selects_a_model_and_reports_only_that_one(sums):
+    result = sums.runpytest(GOOD, BAD, "-k", "good")
+    result.assert_outcomes(passed=4, deselected=4)
+    result.stdout.no_fnmatch_line("*evals: bad*")
+    assert len(runs(sums)) == 1
+
+
+def test_deselect_selects_a_model_by_the_start_of_its_ids(sums):
+    result = sums.runpytest(
+        GOOD,
+        BAD,
+        "--deselect=sums.yaml::sums[bad-",
+        "--deselect=sums.yaml::sums::exact[bad]",
+    )
+    result.assert_outcomes(passed=4, deselected=4)
+
+
+def test_last_failed_runs_the_failed_gate_with_the_documents_of_its_model(sums):
+    sums.runpytest(GOOD, BAD)
+    result = sums.runpytest(GOOD, BAD, "--lf", "-v")
+    result.stdout.fnmatch_lines(["*::sums?bad-a?*", "*::exact?bad? FAILED*"])
+    result.stdout.no_fnmatch_line("*::sums?good-a?*")
+
+
+def test_the_command_line_replaces_the_models_of_the_ini_file_and_of_addopts(
+    sums, monkeypatch
+):
+    both = "\n  python:apps:adds\n  bad=python:apps:repeats"
+    sums.makeini(f"[pytest]\nevals_model = {both}\n")
+    assert len(ids(sums)) == 8
+    assert len(ids(sums, BAD)) == 4
+    sums.makeini(f"[pytest]\naddopts = {GOOD} --model python:apps:repeats\n")
+    assert len(ids(sums)) == 8
+    assert len(ids(sums, "--evals-model", "python:apps:adds")) == 4
+    monkeypatch.setenv("PYTEST_ADDOPTS", BAD)
+    assert len(ids(sums)) == 4
+    assert len(ids(sums, GOOD, BAD)) == 8
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("python:apps:adds", "python:apps:adds", "*python:apps:adds is given twice*"),
+        ("a=python:apps:adds", "a=python:apps:repeats", "*two models are called 'a'*"),
+        (
+            "a/b=python:apps:adds",
+            "python:apps:adds",
+            "*'a/b' is not a valid name*",
+        ),
+        ("hf:x/gpt2", "openai:gpt2", "*two models are called 'gpt2'*"),
+    ],
+)
+def test_two_models_with_one_name_are_refused(sums, first, second, message):
+    result = sums.runpytest(f"--model={first}", f"--model={second}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+def test_names_of_hub_models_are_their_last_part_and_their_arguments(sums):
+    found = ids(sums, "--model=hf:org/gpt2", "--model=hf:org/gpt2,dtype=float16")
+    assert found[0] == "sums.yaml::sums[gpt2-a]"
+    assert found[3] == "sums.yaml::sums[gpt2,dtype=float16-a]"
+
+
+def test_a_gate_names_its_model(sums):
+    write(sums, "sums", "[{metric: exact, min: 0.9, model: good}]")
+    result = sums.runpytest(GOOD, BAD, "-v")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::exact?good? PASSED*", "*::exact?bad? SKIPPED*"])
+
+
+def test_a_fixture_that_overrides_the_model_is_refused_with_several(sums):
+    sums.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            raise AssertionError
+        """
+    )
+    result = sums.runpytest(GOOD, BAD)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*conftest.py:*the fixture eval_model is one model*", "*fix: *"]
+    )
+
+
+def test_tests_of_models_and_results_run_once_for_each_model(sums):
+    sums.makepyfile(
+        test_more="""
+        def test_results(eval_results):
+            assert eval_results("sums")["exact"].value > 0.3
+            assert eval_results("sums", model="good")["exact"].value == 1
+
+        def test_model(eval_model):
+            assert eval_model.name.startswith("python:apps:")
+
+        def test_rows(evals):
+            evals([{"prompt": "4+0", "target": "4"}])
+
+        def test_other():
+            pass
+        """
+    )
+    result = sums.runpytest(GOOD, BAD, "-rA")
+    result.stdout.fnmatch_lines_random(
+        [
+            f"PASSED test_more.py::test_{name}?{model}?"
+            for name in ("results", "model", "rows")
+            for model in ("good", "bad")
+        ]
+    )
+    result.stdout.fnmatch_lines(["PASSED test_more.py::test_other"])
+
+
+def test_an_option_of_one_model_is_refused_with_several(sums):
+    result = sums.runpytest(GOOD, BAD, "--evals-plan")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--evals-plan plans one run*", "*fix: run one model*"]
+    )
+
+
+def test_an_invalid_file_is_reported_once(sums):
+    (sums.path / "sums.yaml").write_text('prompt: "{{q}}"\nrows: 7\n')
+    result = sums.runpytest(GOOD, BAD)
+    result.assert_outcomes(errors=1)
+
+
+def test_members_of_groups_run_with_each_model(sums):
+    sums.makefile(".yaml", data="")
+    (sums.path / "d.jsonl").write_text('{"id": "x", "q": "1+1", "a": "2"}\n')
+    (sums.path / "one.yaml").write_text(
+        "task: one\ndataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl}}\n"
+        "test_split: test\noutput_type: generate_until\n"
+        "doc_to_text: '{{q}}'\ndoc_to_target: a\nmetric_list: [{metric: exact_match}]\n"
+    )
+    (sums.path / "all.yaml").write_text(
+        "group: all\ntask: [one]\naggregate_metric_list: [{metric: exact_match}]\n"
+        "metadata: {gates: [exact_match >= 0.5]}\n"
+    )
+    found = ids(sums, GOOD, BAD, "all.yaml", "one.yaml")
+    assert found == [
+        "one.yaml::one[good-x]",
+        "one.yaml::one[bad-x]",
+        "all.yaml::all::exact_match[good]",
+        "all.yaml::all::exact_match[bad]",
+    ]
