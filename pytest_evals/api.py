@@ -32,6 +32,7 @@ from pytest_evals.masking.values import watch_environment
 from pytest_evals.models.http.spend_ledger import Ledger
 from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook, check_spec
+from pytest_evals.models.spec import is_command
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate
@@ -273,7 +274,11 @@ class _Call:
     def _answers(self) -> CachedModels:
         plugins = self.hook
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
-        return CachedModels(self.config.dir, "use" if self.stores else "off", hook)
+        given = (self.model, self.judge)
+        commands = [one for one in given if isinstance(one, str) and is_command(one)]
+        return CachedModels(
+            self.config.dir, "use" if self.stores else "off", hook, commands=commands
+        )
 
     def _check_specs(self) -> None:
         """Refuse invalid specs before a file or a dataset is read."""

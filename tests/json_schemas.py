@@ -46,6 +46,19 @@ def described(one: Mapping[str, Any], text: str) -> Schema:
 
 
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_SERVER: Schema = {
+    "type": "object",
+    "properties": {
+        "serve": {"type": "string"},
+        "env": {"type": "object"},
+        "ready": {"type": "string"},
+        "timeout": {"type": "number"},
+        "model": {"type": "string"},
+        "args": {"type": "object"},
+    },
+    "required": ["serve"],
+    "additionalProperties": False,
+}
 _SWITCH: Schema = {"type": ["boolean", "null"]}
 _MAPPING: Schema = {"type": ["object", "null"]}
 _FUNCTION: Schema = {
@@ -379,7 +392,11 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
         "Tools that a chat server is sent, as OpenAI's parameter of that name; or a "
         "template of them, such as {{tools}}.",
     )
-    yield "model", _TEXT, "Spec of the model if the session has no --model."
+    yield (
+        "model",
+        {"anyOf": [_TEXT, _SERVER]},
+        "Spec of the model if the session has no --model; or a server to start.",
+    )
     yield (
         "gates",
         {"type": "array", "items": {"$ref": "#/$defs/gate"}},

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
 from operator import is_
@@ -110,6 +110,27 @@ def identity(value: T, *, loose: bool = False) -> T:
 def masked_text(text: str, *, loose: bool = True) -> str:
     """Return a model's spec, a URL or a command with masked secrets."""
     return hidden(_text(text, loose=loose))
+
+
+def masked_words(words: Sequence[str]) -> list[str]:
+    """The words of a command with masked secrets: the values of options and variables
+    whose names are those of secrets, such as ``--api-key`` and ``HF_TOKEN=``."""
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and is_secret_name(name.lstrip("-"), loose=True):
+            shown.append(f"{name}={_replaced(value)}")
+        elif _is_option(before) and is_secret_name(before.lstrip("-"), loose=True):
+            shown.append(_replaced(word))
+        else:
+            shown.append(masked_text(word))
+        before = word
+    return shown
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and "=" not in word
 
 
 def without_secrets(value: T) -> T:

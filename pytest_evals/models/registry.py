@@ -8,7 +8,7 @@ need a library or a model also ``MissingExtraError`` (with the extra to install)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,12 @@ from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import identity, masked_text
-from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
+from pytest_evals.models.spec import (
+    ModelSpec,
+    kind_name,
+    read_command_spec,
+    read_spec,
+)
 
 HashFile = Callable[[Path], str]
 
@@ -81,8 +86,13 @@ class ModelKind:
     """The server's address without secrets, if the spec does not contain it."""
     open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = lambda spec: None
     """Loads the tokenizer without the model; ``None`` if none exists."""
-    spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan] | None = None
+    spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan | None] | None = None
     """What requests would cost; ``None`` for models that are not served."""
+    arguments: frozenset[str] = frozenset()
+    """Names of its arguments, for kinds whose models another one starts."""
+    ends_command: Callable[[], Collection[str]] | None = None
+    """For kinds whose target is a command, in which commas are not special: the names
+    of arguments, of which the first one ends it."""
     target_key: str = "model"  # lm-eval's name for the target in ``model_args``
 
 
@@ -94,6 +104,7 @@ KINDS: Registry[ModelKind] = Registry(
         "openai": "pytest_evals.models.openai.kind:OPENAI",
         "python": "pytest_evals.models.python.kind:PYTHON",
         "scripted": "pytest_evals.models.scripted:SCRIPTED",
+        "serve": "pytest_evals.models.serve.kind:SERVE",
         "vllm": "pytest_evals.models.vllm.kind:VLLM",
         **MODEL_KINDS,
     },
@@ -101,11 +112,16 @@ KINDS: Registry[ModelKind] = Registry(
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """The kind, target and arguments of a spec, ``KIND:TARGET[,NAME=VALUE…]``.
+    """The kind, target and arguments of a spec, ``KIND:TARGET[,NAME=VALUE…]``. The
+    target of ``serve:`` is a command, which ends at the first argument.
 
     Raises:
         OptionError: The text is not a spec, or its kind is unknown.
     """
+    kind = kind_name(text)
+    ends = KINDS[kind].ends_command if kind in KINDS else None
+    if ends is not None:
+        return read_command_spec(text, ends())
     return read_spec(text, [*KINDS], lambda kind: KINDS[kind].example)
 
 

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import MASK
-from pytest_evals.masking.values import masked_text
+from pytest_evals.masking.values import masked_text, masked_words
 
 _OF_SERVERS = re.compile(
     r"((openai|azure|anthropic|google|xai|deepseek)/)?"
@@ -46,10 +47,15 @@ class ModelSpec:
     kind: str
     target: str
     arguments: Mapping[str, str] = field(default_factory=dict)
+    is_command: bool = False
+    """Whether the target is a command, in which commas and quotes are its own."""
 
     def __str__(self) -> str:
         """The spec on one line without secrets; the model's name in results files."""
-        parts = [f"{self.kind}:{_quoted(self.target)}"]
+        target = (
+            _shown_command(self.target) if self.is_command else _quoted(self.target)
+        )
+        parts = [f"{self.kind}:{target}"]
         for name, value in self.arguments.items():
             secret = is_secret_name(name, loose=True)
             parts.append(f"{name}={MASK if secret else _quoted(value)}")
@@ -64,6 +70,11 @@ def kind_name(text: str) -> str:
     """The kind in a spec; empty if missing."""
     kind, colon, _ = text.strip().partition(":")
     return kind if colon and re.fullmatch(r"[A-Za-z][\w-]*", kind) else ""
+
+
+def is_command(text: str) -> bool:
+    """Whether a spec names a command that starts the model."""
+    return kind_name(text) == "serve"
 
 
 def read_spec(
@@ -101,6 +112,50 @@ def read_spec(
     if not target:
         raise OptionError(f"'{kind}:' names no model; write {example(kind)!r}")
     return ModelSpec(kind=kind, target=target, arguments=_arguments(rest))
+
+
+def read_command_spec(text: str, ends: Collection[str]) -> ModelSpec:
+    """Parse a spec whose target is a command, up to the first ``,NAME=`` with one of
+    these names.
+
+    Raises:
+        OptionError: There is no command, or an argument is not ``NAME=VALUE``.
+    """
+    kind, _, rest = text.strip().partition(":")
+    names = "|".join(map(re.escape, sorted(ends)))
+    command, *given = re.split(rf",\s*(?=(?:{names})\s*=)", rest, maxsplit=1)
+    if not command.strip():
+        raise OptionError(f"'{kind}:' names no command; write '{kind}:COMMAND'")
+    masked_text(text)  # from here on, no error repeats a secret
+    _shown_command(command)
+    parts = _parts(given[0]) if given else []
+    return ModelSpec(
+        kind=kind,
+        target=command.strip(),
+        arguments=_arguments(parts),
+        is_command=True,
+    )
+
+
+def command_spec(
+    command: str, environment: Mapping[str, str], arguments: Mapping[str, str]
+) -> str:
+    """The spec of a server that a command starts.
+
+    >>> command_spec("vllm serve x", {"A": "b c"}, {"api": "chat"})
+    "serve:A='b c' vllm serve x,api=chat"
+    """
+    variables = (f"{name}={shlex.quote(text)}" for name, text in environment.items())
+    head = " ".join((*variables, command))
+    given = (f"{name}={_quoted(value)}" for name, value in arguments.items())
+    return ",".join((f"serve:{head}", *given))
+
+
+def _shown_command(command: str) -> str:
+    """The command with masked secrets."""
+    pieces = re.split(r"(\s+)", command)
+    pieces[::2] = masked_words(pieces[::2])
+    return "".join(pieces)
 
 
 def _arguments(parts: list[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@ and which are reused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -26,7 +26,7 @@ from pytest_evals.models.registry import (
     open_tokenizer,
     parse_spec,
 )
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import ModelSpec, is_command
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
@@ -39,11 +39,26 @@ class CachedModels:
     """Puts the response cache in front of a session's models."""
 
     def __init__(
-        self, folder: Path, cache: Cache, hook: ModelHook, *, opens: bool = True
+        self,
+        folder: Path,
+        cache: Cache,
+        hook: ModelHook,
+        *,
+        opens: bool = True,
+        commands: Collection[str] | None = None,
     ) -> None:
-        """Creates no file until a model is opened. ``opens``: whether models may be
-        opened; otherwise only stored responses are used."""
+        """Creates no file until a model is opened.
+
+        Args:
+            opens: Whether models may be opened; otherwise only stored responses are
+                used.
+            commands: Specs of the user's own whose commands may be executed; ``None``
+                for all.
+        """
         self._folder, self._cache, self._hook = folder, cache, hook
+        self._commands = (
+            None if commands is None else {parse_spec(c).target for c in commands}
+        )
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []
         self._note = ""
@@ -67,27 +82,25 @@ class CachedModels:
         hooked = self._hook.open(text)
         if hooked is not None:
             return self.given(hooked)
-        spec = parse_spec(text)
+        spec = self._parsed(text)
         if self._cache == "off":
             return self._load(spec)
         fingerprint = self._fingerprint(spec)
         if fingerprint is None:
             self._refuse_cache_only(text)
             return self.given(self._load(spec))
-
-        def open_same() -> Model:
-            model = self._load(spec)
-            if self._fingerprint(spec) != fingerprint:
-                raise ModelError(
-                    f"the files of {spec} changed while the model was opened\n"
-                    "  fix: run again"
-                )
-            return model
-
+        key, opened = fingerprint, None
+        if spec.is_command:
+            key = self._of_server(fingerprint)
+            if key == fingerprint and not self._is_closed:
+                opened = self._load(spec)
+                key = self._of_server(fingerprint, opened)
         model = StoredModel(
             str(answering(spec)),
-            self._responses(fingerprint),
-            None if self._is_closed else open_same,
+            self._responses(key),
+            None
+            if self._is_closed
+            else lambda: opened or self._opened(spec, fingerprint, key),
             lambda: _renders(spec),
             reads=self._cache != "refresh",
             is_deterministic=is_deterministic(spec),
@@ -100,6 +113,37 @@ class CachedModels:
                 model.close()
                 raise
         return model
+
+    def _opened(
+        self, spec: ModelSpec, fingerprint: Mapping[str, Any], key: Mapping[str, Any]
+    ) -> Model:
+        """Open a model whose responses are stored under these fingerprints: without and
+        with the facts of a started server."""
+        model = self._load(spec)
+        if self._fingerprint(spec) != fingerprint:
+            raise ModelError(
+                f"the files of {spec} changed while the model was opened\n"
+                "  fix: run again"
+            )
+        if spec.is_command and self._of_server(fingerprint, model) != key:
+            model.close()
+            raise ModelError(
+                f"{spec} is another version or model than the one whose responses are "
+                "stored\n  fix: run again: the stored ones are not used then"
+            )
+        return model
+
+    def _parsed(self, text: str) -> ModelSpec:
+        """The spec of a text, whose command may be executed."""
+        spec = parse_spec(text)
+        allowed = self._commands
+        if spec.is_command and allowed is not None and spec.target not in allowed:
+            raise OptionError(
+                f"{spec} would execute a command that a file names\n"
+                "  fix: if you trust the file, add --evals-allow-server-commands; "
+                "evaluate() takes commands as model= and judge="
+            )
+        return spec
 
     def _load(self, spec: ModelSpec) -> Model:
         self.on_load(masked_text(str(spec)))
@@ -130,7 +174,7 @@ class CachedModels:
         if self._is_closed:
             return None
         try:
-            check(parse_spec(text))
+            check(self._parsed(text))
         except EvalsError as error:
             return None if self.is_hooked(text) else error
         return None
@@ -149,6 +193,8 @@ class CachedModels:
             name, fingerprint = str(spec), self._fingerprint(spec)
         if fingerprint is None:
             return None
+        if isinstance(source, str) and is_command(source):
+            fingerprint = self._of_server(fingerprint)
         responses = Responses(self._folder, fingerprint, writes=False)
         return StoredModel(
             name,
@@ -223,6 +269,24 @@ class CachedModels:
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)
+
+    def _of_server(
+        self, fingerprint: Mapping[str, Any], opened: Model | None = None
+    ) -> Mapping[str, Any]:
+        """The fingerprint with the model and version that a started server has; those
+        of the last time unless it is open. Unknown before the first time."""
+        responses = Responses(self._folder, fingerprint, writes=not self._is_closed)
+        try:
+            if opened is not None:
+                server = opened.info["server"]
+                facts = {name: server[name] for name in ("model", "version")}
+                if facts != (responses.info or {}).get("server"):
+                    responses.keep_info({"server": facts})
+            else:
+                facts = (responses.info or {}).get("server", {})
+        finally:
+            responses.close()
+        return {**fingerprint, "server": facts} if facts else fingerprint
 
     def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
         if self._hashes is None:

@@ -16,6 +16,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,16 @@ class RunWriter:
         )
         self.flush()
         self._write(lambda: self._folder.write_results(self._results))
+        infos = (result.model_info, *result.judges.values())
+        for number, info in enumerate((i for i in infos if "server" in i), start=1):
+            self._add_log(info["server"].get("log", ""), number)
+
+    def _add_log(self, path: str, number: int) -> None:
+        """Copy the log of a server that was started for the run."""
+        name = "server.log" if number == 1 else f"server-{number}.log"
+        with suppress(FileNotFoundError):
+            content = Path(path).read_bytes()
+            self._write(lambda: self._folder.write_file(name, content))
 
     def add_comparison(self, found: Mapping[str, Any]) -> None:
         """Add the changes since a baseline to ``results.json``.

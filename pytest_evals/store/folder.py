@@ -105,6 +105,14 @@ class RunFolder:
         """
         write_json(self._made() / "results.json", results, _OPTION)
 
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write another file of the run.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        replace_bytes(self._made() / name, [content], _OPTION)
+
     def _file(self, task: str) -> str:
         """Return a file name for a task, unique even if two names differ only in
         characters that file systems treat as equal."""
@@ -155,6 +163,10 @@ def _model_name(spec: str) -> str:
     space)."""
     place = spec.partition(",")[0]
     place = place.partition(":")[2] or place
+    if spec.startswith("serve:"):  # a command: the model that it names, or the program
+        words = [word for word in place.split() if "=" not in word]
+        paths = (word for word in words[1:] if "/" in word and word[0] not in "-/")
+        place = next(paths, words[0])
     last = hidden(re.split(r"[/\\]", place.rstrip("/\\"))[-1])
     return _short(_UNSAFE.sub("__", last)) or "model"
 

@@ -30,6 +30,7 @@ from pytest_evals.dialects.native.cases import (
 )
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
+from pytest_evals.dialects.native.own_model import read_model
 from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
 from pytest_evals.dialects.native.task import (
@@ -143,7 +144,7 @@ class _Reader:
         refusals = self._refusals()
         extract = self._extract()
         tools = self._tools() if "tools" in top else None
-        model = top.name("model")
+        model = read_model(top)
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:

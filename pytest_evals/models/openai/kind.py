@@ -15,6 +15,7 @@ from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
+from pytest_evals.models.arguments import readers_of
 from pytest_evals.models.checkpoint import provenance
 from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
 from pytest_evals.models.openai.settings import (
@@ -184,4 +185,5 @@ OPENAI = ModelKind(
         "" if "base_url" in spec.arguments else read_settings(spec).url
     ),
     spend_plan=_spend_plan,
+    arguments=frozenset(readers_of(OpenAISettings)),
 )

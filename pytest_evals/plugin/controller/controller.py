@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
+from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED
 from pytest_evals.plugin.execution.model_readiness import REFUSED
@@ -75,6 +76,7 @@ class Controller:
         self._n = len(specs)
         self._free = list(range(len(specs)))
         devices = visible_devices()
+        address = self._servers()
         threads = str(max(1, (os.cpu_count() or 1) // len(specs)))
         for slot, spec in enumerate(specs):
             if devices.names:
@@ -82,6 +84,18 @@ class Controller:
                 spec.env[devices.variable] = name
             if "OMP_NUM_THREADS" not in os.environ:
                 spec.env["OMP_NUM_THREADS"] = threads
+            spec.env.update(address)
+
+    def _servers(self) -> dict[str, str]:
+        """Variables by which workers share servers, if the session may start any."""
+        options = self._config.stash[OPTIONS]
+        specs = (options.model, options.judge)
+        if not (options.allow_server_commands or any(map(is_command, specs))):
+            return {}
+        from pytest_evals.models.serve.client import end_all, share
+
+        self._config.add_cleanup(end_all)
+        return share()
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:

@@ -121,6 +121,30 @@ def check_together(raw: Mapping[str, Any]) -> None:
         )
 
 
+def check_commands(config: pytest.Config, raw: Mapping[str, Any]) -> None:
+    """Refuse commands of servers that the user has not typed, and a permission that a
+    file gives itself.
+
+    Raises:
+        pytest.UsageError: One comes from an ini file, ``addopts`` or the environment.
+    """
+    typed = [str(one) for one in config.invocation_params.args]
+    flag = "--evals-allow-server-commands"
+    if raw["allow-server-commands"] and flag not in typed:
+        raise pytest.UsageError(
+            f"{flag} is not on the command line, but in addopts or PYTEST_ADDOPTS\n"
+            "  fix: write it on the command line"
+        )
+    for name in ("model", "judge"):
+        spec = str(raw[name])
+        is_typed = any(spec in one for one in typed)
+        if spec.startswith("serve:") and not (is_typed or raw["allow-server-commands"]):
+            raise pytest.UsageError(
+                f"--evals-{name} would execute a command that is not from the command "
+                f"line\n  fix: if you trust the file that it is from, add {flag}"
+            )
+
+
 @contextmanager
 def usage_errors() -> Iterator[None]:
     """Raise an ``OptionError`` of the block as ``pytest.UsageError``."""

@@ -406,6 +406,12 @@ class Options:
         "Run tasks with unsafe_code: true, which execute code written by the model on "
         "this machine with your rights.",
     )
+    allow_server_commands: bool = flag(
+        "run",
+        "Start servers by commands of serve: specs in files: evals, ini files and "
+        "addopts. Those of the command line are started without it.",
+        ini=False,
+    )
     validate: bool = flag(
         "run",
         "Check task files, data, prompts, scoring and gates without a model.",

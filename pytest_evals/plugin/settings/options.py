@@ -15,6 +15,7 @@ import pytest
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_checks import (
     apply_profile,
+    check_commands,
     check_encoding,
     check_several,
     check_together,
@@ -48,6 +49,8 @@ def _read(config: pytest.Config) -> Options:
     check_encoding(raw)
     _learn(raw)
     check_together(raw)
+    if not hasattr(config, "workerinput"):
+        check_commands(config, raw)
     apply_profile(config, raw)
     values = {name: _value(one, raw[one.name]) for name, one in FIELDS.items()}
     base = config.invocation_params.dir

@@ -13,6 +13,7 @@ from pytest_evals.core.name_index import NameIndex
 from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.errors import StoreError
 from pytest_evals.models.registry import ModelHook
+from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
@@ -46,7 +47,17 @@ def answers_of(config: pytest.Config) -> CachedModels:
     model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
     options = config.stash[OPTIONS]
     opens = options.cache != "only" and not options.cache_info
-    return CachedModels(options.dir, options.cache, model_hook, opens=opens)
+    named = filter(None, (options.model, options.judge))
+    return CachedModels(
+        options.dir,
+        options.cache,
+        model_hook,
+        opens=opens,
+        # Those of the command line; :func:`check_commands` refuses an ini file's.
+        commands=None
+        if options.allow_server_commands
+        else [spec for spec in named if is_command(spec)],
+    )
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:

@@ -1,0 +1,141 @@
+"""The command of a server: what is started, and what of it identifies the model."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from pytest_evals.errors import OptionError
+from pytest_evals.masking.values import masked_words
+
+PORT = "{port}"
+_TAKE_PORT = frozenset({"llama-server", "llama_cpp", "sglang", "transformers", "vllm"})
+"""Programs and modules whose servers take ``--port N``."""
+_CONTAINERS = ("docker", "podman")
+_VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_NO_PORT = (
+    "the command of the server does not say where its port goes\n"
+    "  fix: write {port} where the command takes the number, such as --port {port}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, split into words; ``{port}`` stands for the port.
+
+    ``environment``: variables in front of it, ``NAME=VALUE``. No shell reads it.
+    """
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def port(self) -> int | None:
+        """The port that the command fixes; ``None`` if a free one is put in."""
+        for before, word in pairwise(("", *self.words)):
+            found = re.fullmatch(r"--port=(\d+)", word)
+            if found or (before == "--port" and word.isdecimal()):
+                return int(found[1] if found else word)
+        return None
+
+    @property
+    def starts_container(self) -> bool:
+        """Whether the server runs in a container, outside of the process group."""
+        program = Path(self.words[0]).name
+        return program in _CONTAINERS and "run" in self.words[1:]
+
+    def named(self, name: str) -> tuple[Command, str]:
+        """The command and the name of its container, which is ended by it; ``name``
+        unless the command has one."""
+        if not self.starts_container:
+            return self, ""
+        for before, word in pairwise(self.words):
+            if before == "--name" or word.startswith("--name="):
+                return self, word.removeprefix("--name=")
+        at = self.words.index("run") + 1
+        words = (*self.words[:at], "--name", name, *self.words[at:])
+        return Command(words=words, environment=self.environment), name
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """JSON values that are equal for commands whose servers give equal answers:
+        without port, host and secrets."""
+        return {
+            "command": [*_without_address(self.masked.words)],
+            "environment": dict(sorted(self.masked.environment.items())),
+        }
+
+    @property
+    def masked(self) -> Command:
+        """The command without secrets, which are learned."""
+        variables = masked_words([f"{k}={v}" for k, v in self.environment.items()])
+        return Command(
+            words=tuple(masked_words(self.words)),
+            environment=dict(
+                zip(
+                    self.environment,
+                    (one.partition("=")[2] for one in variables),
+                    strict=True,
+                )
+            ),
+        )
+
+    def __str__(self) -> str:
+        """The command without secrets, as a shell would take it."""
+        shown = self.masked
+        variables = (f"{k}={shlex.quote(v)}" for k, v in shown.environment.items())
+        words = (word if PORT in word else shlex.quote(word) for word in shown.words)
+        return " ".join((*variables, *words))
+
+
+def read_command(text: str) -> Command:
+    """Split a command.
+
+    ``--port {port}`` is added to the commands of vLLM, SGLang, llama.cpp and
+    Transformers if they have no port.
+
+    Raises:
+        OptionError: A quote is not closed, there is no program, or there is no place
+            for a port.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        what = f"the command of the server cannot be split into words: {error}"
+        raise OptionError(f"{what}\n  fix: close the quotes of {text!r}") from None
+    environment = {}
+    while words and (found := _VARIABLE.fullmatch(words[0])):
+        environment[found[1]] = found[2]
+        del words[0]
+    if not words:
+        raise OptionError(f"{text!r} is not the command of a server: no program")
+    command = Command(words=tuple(words), environment=environment)
+    values = (*words, *environment.values())
+    if any(PORT in one for one in values) or command.port is not None:
+        return command
+    if not _takes_port(words):
+        raise OptionError(_NO_PORT)
+    return Command(words=(*words, "--port", PORT), environment=environment)
+
+
+def _takes_port(words: list[str]) -> bool:
+    if Path(words[0]).name in _TAKE_PORT:
+        return True
+    modules = (b for a, b in pairwise(words) if a == "-m")
+    return any(module.partition(".")[0] in _TAKE_PORT for module in modules)
+
+
+def _without_address(words: tuple[str, ...]) -> Iterator[str]:
+    skips = False
+    for word in words:
+        is_value, skips = skips, False
+        if is_value or re.match(r"--(host|port)=", word):
+            continue
+        if word in ("--host", "--port"):
+            skips = True
+            continue
+        yield word

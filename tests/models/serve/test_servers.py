@@ -1,0 +1,217 @@
+"""Servers that are started for a run, by whole sessions in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+FAKE = Path(__file__).with_name("fake_server.py")
+COMMAND = f"{sys.executable} {FAKE} --port {{port}}"
+SUITE = """\
+task: capitals
+rows:
+  - {question: "Capital of France?", target: Paris}
+  - {question: "Capital of Italy?", target: Rome}
+prompt: "{{question}}"
+score: exact
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/capitals.yaml").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
+    yield tmp_path
+    for pid in starts():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def starts():
+    path = Path(os.environ["STARTS"])
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def session(*arguments, command=COMMAND, more="api=chat"):
+    words = [sys.executable, "-m", "pytest", f"--model=serve:{command},{more}"]
+    return [*words, "evals", *arguments]
+
+
+def run(*arguments, **settings):
+    done = subprocess.run(
+        session(*arguments, **settings), capture_output=True, text=True, timeout=300
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def is_alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "Z"
+
+
+def wait_until(holds, limit_s=60.0):
+    end = time.monotonic() + limit_s
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds()
+
+
+@pytest.mark.slow
+def test_a_server_is_started_for_missing_responses_and_ended_with_the_session(folder):
+    code, output = run()
+    assert "2 passed" in output
+    assert code == 0
+    (pid,) = starts()
+    assert not is_alive(pid)
+    (log,) = folder.glob(".evals/runs/*/server.log")
+    assert log.read_text().startswith("starting --port ")
+    code, output = run()
+    assert "2 reused from the store" in output
+    assert len(starts()) == 1
+
+
+@pytest.mark.slow
+def test_workers_share_one_server(folder):
+    code, output = run("-n", "2")
+    assert code == 0, output
+    (pid,) = starts()
+    assert not is_alive(pid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_process_is_left_when_the_session_is_killed(folder, monkeypatch, number):
+    monkeypatch.setenv("CHILD", str(folder / "child"))
+    monkeypatch.setenv("LOADS_S", "600")
+    process = subprocess.Popen(session(), stdout=subprocess.DEVNULL)
+    assert wait_until((folder / "child").exists)
+    assert wait_until(lambda: (folder / "child").read_text())
+    os.kill(process.pid, number)
+    process.wait(60)
+    child = int((folder / "child").read_text())
+    pids = [*starts(), child]
+    assert wait_until(lambda: not any(map(is_alive, pids))), pids
+
+
+@pytest.mark.nightly
+def test_a_server_that_ignores_the_signal_is_killed(folder, monkeypatch):
+    monkeypatch.setenv("STUBBORN", "1")
+    code, output = run()
+    assert code == 0, output
+    (pid,) = starts()
+    assert not is_alive(pid)
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_before_it_is_ready_is_one_error_with_its_log(
+    folder, monkeypatch
+):
+    monkeypatch.setenv("NEVER", "1")
+    code, output = run()
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "the server ended before it was ready, with exit status 4" in output
+    assert output.count("no such model") == 1
+    assert len(starts()) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_ready_in_time_is_ended(folder, monkeypatch):
+    monkeypatch.setenv("LOADS_S", "600")
+    code, output = run(more="api=chat,startup_timeout=0.5")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "the server is not ready after 0.5 s" in output
+    assert not is_alive(starts()[0])
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_in_the_run_is_an_error_with_its_log(folder, monkeypatch):
+    monkeypatch.setenv("DIE_AFTER", "1")
+    code, output = run(more="api=chat,concurrency=1")
+    assert code == 1
+    assert "the server ended, with exit status 3" in output
+    assert "CUDA out of memory" in output
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_is_started_again_as_often_as_asked(folder, monkeypatch):
+    monkeypatch.setenv("DIE_AFTER", "1")
+    code, output = run(more="api=chat,concurrency=1,restart=1")
+    assert code == 0, output
+    assert len(starts()) == 2
+
+
+@pytest.mark.slow
+def test_responses_of_another_version_are_not_mixed(folder, monkeypatch):
+    assert run()[0] == 0
+    with (folder / "evals/capitals.yaml").open("a") as file:
+        file.write("description: one more\n")
+    suite = SUITE.replace(
+        "prompt", '  - {question: "Capital of Spain?", target: "?"}\nprompt'
+    )
+    (folder / "evals/capitals.yaml").write_text(suite)
+    monkeypatch.setenv("VERSION", "2.0")
+    code, output = run()
+    assert code != 0
+    assert "is another version or model than the one whose responses" in output
+    code, output = run()
+    assert code == 0
+    assert "3 sent" in output
+
+
+@pytest.mark.slow
+def test_a_command_of_a_file_needs_a_permission_of_the_command_line(folder):
+    ini = folder / "pytest.ini"
+    spec = f"serve:{COMMAND},api=chat"
+    plain = [sys.executable, "-m", "pytest", "evals"]
+    allow = "--evals-allow-server-commands"
+
+    def tried(*arguments):
+        words = [*plain, *arguments]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+    ini.write_text(f"[pytest]\nevals_model = {spec}\n")
+    code, output = tried()
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "not from the command line" in output
+    ini.write_text(f"[pytest]\nevals_model = {spec}\naddopts = {allow}\n")
+    code, output = tried()
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "write it on the command line" in output
+    ini.write_text("[pytest]\n")
+    task = folder / "evals/capitals.yaml"
+    task.write_text(f"{SUITE}model: '{spec}'\n")
+    code, output = tried()
+    assert code != 0
+    assert "would execute a command that a file names" in output
+    assert not starts()
+    code, output = tried(allow)
+    assert code == 0, output
+
+
+@pytest.mark.slow
+def test_a_container_is_removed_by_its_name(folder, monkeypatch):
+    docker = folder / "docker"
+    docker.write_text(
+        f'#!/bin/sh\necho "$@" >> {folder}/calls\n'
+        'test "$1" = rm && exit\n'
+        f"while [ $# -gt 1 ]; do shift; done\n"
+        f"exec {sys.executable} {FAKE} --port $1\n"
+    )
+    docker.chmod(0o755)
+    code, output = run(command=f"{docker} run -p {{port}}:8000 image {{port}}")
+    assert code == 0, output
+    ran, *_, removed = (folder / "calls").read_text().splitlines()
+    name = ran.split()[ran.split().index("--name") + 1]
+    assert removed == f"rm -f {name}"
