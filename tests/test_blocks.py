@@ -42,6 +42,7 @@ NOT_RUN = {
         "tests/vllm/environment.sh": BUILDS,
     },
     "models_openai.md": {"pytest --model=openai:": NETWORK},
+    "models_serve.md": {"pytest '--model=serve:": BUILDS},
     "served_runs.md": {
         "pytest --model=openai:": NETWORK,
         "pytest --evals-plan --model=openai:": NETWORK,

@@ -67,7 +67,7 @@ class RunningServer:
         """
         self._order = order
         self.ended = threading.Event()
-        """Set when the server has ended by itself."""
+        """Set when the server has ended during the run."""
         self._address = _hold()
         try:
             self._connect()

@@ -18,14 +18,14 @@ _TAKE_PORT = frozenset({"llama-server", "llama_cpp", "sglang", "transformers", "
 _CONTAINERS = ("docker", "podman")
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _NO_PORT = (
-    "the command of the server does not say where its port goes\n"
+    "the command of the server has no place for the port\n"
     "  fix: write {port} where the command takes the number, such as --port {port}"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command, split into words; ``{port}`` stands for the port.
+    """A command, split into words; ``{port}`` is replaced by the port.
 
     ``environment``: variables in front of it, ``NAME=VALUE``. No shell reads it.
     """

@@ -32,7 +32,7 @@ class ServedModel(AdaptedModel):
         self._server, self._about = server, about
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
-        """Answer all requests. If the server ends by itself, it is started again as
+        """Answer all requests. If the server ends, it is started again as
         often as its spec allows, and gets the requests that it has not answered.
 
         Raises:
@@ -89,7 +89,7 @@ class ServedModel(AdaptedModel):
 
 def facts_of(address: str, key: str) -> tuple[str, str]:
     """The name of the first model that a server lists, and the server's version; empty
-    if it does not tell them.
+    if it does not report them.
 
     Args:
         key: The server's API key, if it has one.

@@ -17,7 +17,7 @@ SERVED = "openai"
 """The kind of model that a started server is."""
 _ARGUMENTS = Arguments("serve")
 _UNKNOWN = "its own name"
-"""Stands for the served model's name until the server tells it."""
+"""The served model's name while it is unknown."""
 
 
 def _seconds(kind: Arguments, name: str, value: str) -> float:
@@ -50,9 +50,9 @@ class ServeSettings:
     startup_timeout: float = argument(_seconds, 600.0)
     """Seconds until the server must be ready."""
     restart: int = argument(whole(0), 0)
-    """How often a server that ends by itself is started again."""
+    """How often a server that ends during the run is started again."""
     parallel: bool = argument(Arguments.flag, False)
-    """Whether the machine has room for it and others that say so at the same time."""
+    """Whether it may run at the same time as others with this argument."""
 
 
 def argument_names() -> Collection[str]:

@@ -111,7 +111,7 @@ class Server:
         return text.replace("{port}", str(self.port))
 
     def _log(self) -> None:
-        """Write the log without secrets; tell the holders when the server ends."""
+        """Write the log without secrets; notify the holders when the server ends."""
         process = self._process
         assert process is not None and process.stdout is not None
         with Path(self.order["log"]).open("a", encoding="utf-8") as file:
@@ -241,9 +241,9 @@ class Supervisor:
     def _server(
         self, order: dict[str, Any], connection: socket.socket
     ) -> tuple[Server | None, str]:
-        """Return a server that runs or starts; or ``None`` and why there is none.
+        """Return a server that runs or starts; otherwise ``None`` and the reason.
 
-        Waits until the servers that may not run beside it are free.
+        Waits until the servers that may not run at the same time are free.
         """
         key = order["key"]
         with self._changed:
