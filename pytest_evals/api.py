@@ -22,8 +22,9 @@ from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
+from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows, rows_eval
+from pytest_evals.dialects.native.settings import EvalSettings, as_tuple
 from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
@@ -129,17 +130,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         StoreError: The folder cannot be written to, the baseline does not exist, or
             this run cannot be saved as one.
     """
-    is_one = isinstance(tasks, str | Path | Task | Group | Eval)
-    sources: Any = [tasks] if is_one else tasks
-    if is_rows(sources):
-        settings = EvalSettings(
-            score=as_tuple(score), gates=as_tuple(gates), refusals=refusals
-        )
-        texts = {"prompt": prompt, "target": target, "choices": choices}
-        sources, gates = [rows_eval(sources, settings, **texts)], ()
-    elif prompt or score or not (target is choices is None) or refusals != REFUSALS[0]:
-        text = "prompt, target, choices, score and refusals are for rows, not for tasks"
-        raise OptionError(text)
+    texts = {"prompt": prompt, "target": target, "choices": choices}
+    sources = _sources(tasks, texts, score, gates, refusals)
     tested = model if isinstance(model, str) else model_of(model, "model")
     judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")
     spec = tested if isinstance(tested, str) else ""
@@ -170,7 +162,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         sources=sources,
         model=tested,
         options=options or TaskOptions(),
-        gates=gates,
+        gates=() if is_rows(tasks) else gates,  # those of rows are part of their eval
         is_release=profile == RELEASE,
         judge=judged_by,
         stores=folder is not None,
@@ -179,6 +171,29 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     with remembering(), masking_logs(), repeating_interrupts():
         watch_environment()
         return in_own_thread(call.run)
+
+
+def _sources(
+    tasks: Any,
+    texts: Mapping[str, Any],
+    score: Any,
+    gates: Sequence[str],
+    refusals: str,
+) -> Sequence[Source]:
+    """Return the tasks as a list; rows become an eval with the arguments for rows."""
+    if isinstance(tasks, str | Path | Task | Group | Eval):
+        tasks = [tasks]
+    if is_rows(tasks):
+        settings = EvalSettings(
+            score=as_tuple(score), gates=as_tuple(gates), refusals=refusals
+        )
+        return [rows_eval(tasks, settings, **texts)]
+    has_texts = texts["prompt"] or not (texts["target"] is texts["choices"] is None)
+    if has_texts or score or refusals != REFUSALS[0]:
+        text = "prompt, target, choices, score and refusals are for rows, not for tasks"
+        raise OptionError(text)
+    sources: Sequence[Source] = tasks
+    return sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from glob import iglob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,46 +44,23 @@ from pytest_evals.data.json_rows import (
 )
 from pytest_evals.data.local_rows import can_read, read_local_rows
 from pytest_evals.data.network_variables import network_fault
+from pytest_evals.data.source_paths import (
+    FILE_BUILDERS,
+    FORMATS,
+    Source,
+    resolve,
+    stamps,
+)
 from pytest_evals.errors import (
     MissingExtraError,
     Place,
     Problem,
     TaskFileError,
     nearest,
-    similar_file,
 )
 
-_FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
-"""Builders of ``datasets`` that read local files."""
 _SAVED = ("dataset_dict.json", "state.json")
 """Files that identify a folder of ``save_to_disk``: with all splits, with one."""
-_FORMATS = {
-    ".json": "json",
-    ".jsonl": "json",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".txt": "text",
-}
-"""Suffix of a data file → the builder that reads it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Source of a task's rows."""
-
-    path: str  # a dataset of the Hub, a folder, or a builder such as json
-    name: str | None = None  # the dataset's configuration
-    arguments: Mapping[str, Any]
-    """Further arguments of ``datasets.load_dataset``, or of ``maker``."""
-    maker: Callable[..., Any] | None = None
-    """A user function that creates the dataset instead."""
-    place: Place  # place of the path in the task file
-    data_place: Place
-    base: Path  # folder for relative paths, after the task file's own
-    as_text: bool = False
-    """Whether cells of CSV files are text, as they are written."""
 
 
 def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
@@ -96,7 +72,7 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     _check_builder(source)
     resolved = resolve(source)
     arguments = json.dumps(dict(resolved.arguments), sort_keys=True, default=repr)
-    rest = (arguments, _stamps(resolved), source.as_text)
+    rest = (arguments, stamps(resolved), source.as_text)
     key = _CacheKey(resolved, (resolved.path, source.name, *rest))
     try:
         rows = _read_plain(key) if plain else None
@@ -104,7 +80,7 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
             rows = _without_library(key, plain)
         if rows is not None:
             return rows
-        of_hub = source.path not in _FILE_BUILDERS and resolved.path == source.path
+        of_hub = source.path not in FILE_BUILDERS and resolved.path == source.path
         refuse_away(file_names(resolved.arguments.get("data_files")))
         with reading_datasets(of_hub=of_hub):
             splits = _read(key)
@@ -130,28 +106,28 @@ def not_utf8(source: Source) -> TaskFileError:
 
 def is_of_hub(path: str) -> bool:
     """Return whether ``datasets`` looks for a dataset on the Hub."""
-    return path not in _FILE_BUILDERS and not os.path.exists(path)
+    return path not in FILE_BUILDERS and not os.path.exists(path)
 
 
 def _check_builder(source: Source) -> None:
     """Refuse obvious typos before a server is contacted."""
     files = any(source.arguments.get(key) for key in ("data_files", "data_dir"))
-    if source.path in _FILE_BUILDERS:
+    if source.path in FILE_BUILDERS:
         if not files:
             what = f"data_files is missing: {source.path!r} reads local files"
             fix = "dataset_kwargs: {data_files: {test: my_file}}"
             raise TaskFileError([Problem(what, source.data_place, fix)])
         return
-    if Path(source.path).suffix in _FORMATS:
+    if Path(source.path).suffix in FORMATS:
         what = f"dataset_path is a file, {source.path!r}, instead of its format"
-        kind = _FORMATS[Path(source.path).suffix]
+        kind = FORMATS[Path(source.path).suffix]
         arguments = f"{{data_files: {{test: {source.path}}}}}"
         fix = f"dataset_path: {kind}, with dataset_kwargs: {arguments}"
         raise TaskFileError([Problem(what, source.place, fix)])
     if "/" in source.path:
         return
     # Without files it may be a dataset of the Hub, such as text8.
-    known = _FILE_BUILDERS if files else _FILE_BUILDERS[:-1]
+    known = FILE_BUILDERS if files else FILE_BUILDERS[:-1]
     cutoff = 0.6 if files else 0.8
     near = nearest(source.path, known, cutoff)
     folders = (source.place.path.parent, source.base)
@@ -316,86 +292,6 @@ def _check_json(source: Source) -> None:
         error_ = json_error(path, source.arguments)
         if error_ is not None:
             raise TaskFileError([Problem(error_, source.data_place)])
-
-
-def resolve(source: Source) -> Source:
-    """Return the source with absolute local paths."""
-    arguments = {k: v for k, v in source.arguments.items() if k != "trust_remote_code"}
-    folders = (source.data_place.path.parent, source.base)
-    if arguments.get("data_dir") is not None:
-        folder = str(arguments["data_dir"])
-        # Without a builder it may be a folder within the dataset.
-        if source.path in _FILE_BUILDERS or any(_exists(f / folder) for f in folders):
-            arguments["data_dir"] = _find(folder, folders, source.data_place)
-    elif source.path in _FILE_BUILDERS and "data_files" in arguments:
-        arguments["data_files"] = _find_all(
-            arguments["data_files"], folders, source.data_place
-        )
-    return replace(source, path=_folder_or_id(source), arguments=arguments)
-
-
-def _find_all(files: Any, folders: tuple[Path, ...], place: Place) -> Any:
-    if isinstance(files, Mapping):
-        return {key: _find_all(value, folders, place) for key, value in files.items()}
-    if isinstance(files, list):
-        return [_find(str(file), folders, place) for file in files]
-    return _find(str(files), folders, place)
-
-
-def _find(file: str, folders: tuple[Path, ...], place: Place) -> str:
-    """Return the absolute form of a path or glob that exists in one of the folders."""
-    if "://" in file:
-        return file
-    candidates = list(
-        dict.fromkeys(folder / os.path.expanduser(file) for folder in folders)
-    )
-    for path in candidates:
-        if _exists(path):
-            return str(path)
-    where = " or ".join(str(Place(Path(os.path.normpath(path)))) for path in candidates)
-    where += next(filter(None, map(similar_file, candidates)), "")
-    fix = "give a path relative to the task file"
-    raise TaskFileError([Problem(f"data file not found: {where}", place, fix)])
-
-
-def _exists(path: Path) -> bool:
-    if os.path.exists(path):
-        return True
-    if not any(char in str(path) for char in "*?["):
-        return False
-    return next(iglob(str(path), recursive=True), None) is not None
-
-
-def _folder_or_id(source: Source) -> str:
-    """Return the path of a folder as absolute, and any other path unchanged.
-
-    A plain name is a folder only if the folder contains data, so that a folder with the
-    name of a Hub dataset does not hide that dataset.
-    """
-    if source.path in _FILE_BUILDERS:
-        return source.path
-    folders = (source.place.path.parent, source.base)
-    if source.path.startswith((".", "/", "~")):
-        return _find(source.path, folders, source.place)
-    for folder in folders:
-        path = folder / source.path
-        if os.path.isdir(path) and any(_holds_data(path)):
-            return str(path)
-    return source.path
-
-
-def _holds_data(folder: Path) -> Iterator[bool]:
-    for inside in (folder, folder / "data"):
-        if os.path.isdir(inside):
-            yield from (file.suffix in _FORMATS for file in inside.iterdir())
-
-
-def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
-    """Return time and size of a source's files: changed files are read again."""
-    texts = [source.path, *file_names(source.arguments.get("data_files"))]
-    files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
-    stats = [(str(file), file.stat()) for file in files if os.path.isfile(file)]
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileError:

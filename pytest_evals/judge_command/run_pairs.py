@@ -10,8 +10,9 @@ from pytest_evals.core.reference import Reference
 from pytest_evals.judge_command.column_pairs import ColumnPairs
 from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.run.comparison import compare
-from pytest_evals.store.document_pairs import Row, Side, refer
+from pytest_evals.store.document_pairs import refer
 from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.run_settings import Row, Side
 
 _FIX = "pass other results with --baseline"
 

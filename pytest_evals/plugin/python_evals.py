@@ -16,9 +16,10 @@ from _pytest.mark.structures import get_unpacked_marks
 
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.detect import raw_of
+from pytest_evals.dialects.native.parts import EvalParts
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
-from pytest_evals.dialects.native.task import EvalParts, eval_task
+from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.errors import (
     EvalsError,
     Place,

@@ -25,14 +25,10 @@ from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
-from pytest_evals.store.document_pairs import (
-    RowsByContent,
-    Side,
-    refer,
-    setting_changes,
-)
+from pytest_evals.store.document_pairs import RowsByContent, refer
 from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun, MemoryRun
+from pytest_evals.store.run_settings import Side, setting_changes
 
 _NAMED = 3
 """Number of documents in a message."""

@@ -29,17 +29,15 @@ from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import (
     Pair,
     Pairing,
-    Side,
     document_change,
     firsts,
-    is_sample,
     pairing_of,
-    setting_changes,
     values_by_key,
 )
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run, with_names_of
 from pytest_evals.store.run_differences import run_differences
+from pytest_evals.store.run_settings import Side, is_sample, setting_changes
 
 Numbers = tuple[Mapping[str, Any], Mapping[str, Any]]
 Methods = Mapping[tuple[str, str], Metric]

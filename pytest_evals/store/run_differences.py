@@ -15,13 +15,8 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.comparison import RunDifference
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.store.document_pairs import (
-    BATCH_KEYS,
-    MACHINE_KEYS,
-    Pair,
-    Row,
-    Side,
-)
+from pytest_evals.store.document_pairs import Pair
+from pytest_evals.store.run_settings import BATCH_KEYS, MACHINE_KEYS, Row, Side
 
 _MODEL = ("pretrained", "model")
 _SMALL = frozenset({*_MODEL, *MACHINE_KEYS, *BATCH_KEYS, "max_batch_size"})

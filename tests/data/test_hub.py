@@ -17,7 +17,7 @@ import pytest
 from huggingface_hub import constants
 
 from pytest_evals.data import hub
-from pytest_evals.data.sources import Source, resolve
+from pytest_evals.data.source_paths import Source, resolve
 from pytest_evals.errors import Place
 
 
@@ -199,7 +199,8 @@ def test_cells_of_csv_files_of_the_hub_are_the_text_that_was_written(tmp_path):
     import json
     import sys
     from pathlib import Path
-    from pytest_evals.data.sources import Source, load
+    from pytest_evals.data.sources import load
+    from pytest_evals.data.source_paths import Source
     from pytest_evals.errors import Place
 
     place = Place(Path("task.yaml").absolute(), 1)

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from pytest_evals.run.comparison import compare
-from pytest_evals.store.document_pairs import Side
+from pytest_evals.store.run_settings import Side
 
 
 def side(arguments=None, rows=None, results=None, **info):

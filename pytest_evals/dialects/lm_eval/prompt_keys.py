@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import MOST_REPEATS, TaskOptions
-from pytest_evals.data.sources import Source
+from pytest_evals.data.source_paths import Source
 from pytest_evals.dialects.lm_eval.collection import Prompt, read_prompt
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, Splits

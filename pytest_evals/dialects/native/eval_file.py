@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,6 @@ from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.request import Message
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.line_places import row_place
-from pytest_evals.data.rows import EncodingError, RowsError, Table
-from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.metadata_keys import (
@@ -25,20 +22,16 @@ from pytest_evals.dialects.metadata_keys import (
 from pytest_evals.dialects.native.cases import (
     MOST_ROWS,
     EvalCases,
-    RowPlace,
     checked_first,
 )
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
+from pytest_evals.dialects.native.data_keys import TURNS, DataKeys
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.own_model import read_model
+from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
 from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
-from pytest_evals.dialects.native.task import (
-    EvalParts,
-    Scorer,
-    eval_task,
-    sampling_of,
-)
+from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import (
@@ -47,7 +40,6 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    suggestion,
     unknown_name,
 )
 from pytest_evals.prompts.fields import (
@@ -65,25 +57,11 @@ from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.extract import Extraction, extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
-_BUILDERS = {
-    ".arrow": "arrow",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".parquet": "parquet",
-    ".tsv": "csv",
-}
 _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 """Keys whose names differ in results files."""
 _ROLES = ("assistant", "system", "user")
 _NULLS = ("", "~", "null")
 """Texts of values that are missing, for values that cannot be text."""
-TURNS = "turns"
-"""Column with the turns of a conversation."""
-_COMPRESSED = (".bz2", ".gz", ".xz")
-_DATASET_KEYS = ("delimiter", "name", "path", "revision", "split")
-_OTHER_FORMATS = (".ods", ".txt", ".xls", ".xlsx", ".xml", ".yaml", ".yml")
-"""Suffixes of tables that are not read, and cannot end the name of a dataset."""
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
@@ -121,17 +99,14 @@ class _Reader:
 
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
-        path = _dataset_path(top)
-        self._is_text = "rows" in top or _format(path) in (".csv", ".tsv")
-        """Whether all values of rows are text, but for nested ones."""
-        self._nulls: Sequence[str] = ()
+        self._data = DataKeys(top, options)
         self._comments: list[str] = []
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
         top = self._top
         build = self._case_builder()
-        source = self._source()
+        source = self._data.source()
         id_column = top.text("id")
         choices_by = self._choices_by()
         self._places: dict[str, Place] = {}
@@ -150,7 +125,7 @@ class _Reader:
         if top.problems:
             return None
         place = top.place("prompt" if "prompt" in top else None)
-        row_place = self._row_place()
+        row_place = self._data.row_place()
 
         def cases() -> EvalCases:
             table = source()
@@ -171,7 +146,7 @@ class _Reader:
             scorers=scorers,
             choices_by=choices_by,
             sampling=sampling,
-            is_text=self._is_text,
+            is_text=self._data.is_text,
             places=self._places,
             row_place=row_place,
             repeats=repeats,
@@ -184,23 +159,23 @@ class _Reader:
             gates=gates,
             tags=tags,
             version=version if isinstance(version, str | int | float) else None,
-            config={
-                **{
-                    _RENAMED.get(key, key): as_json(value)
-                    for key, value in top.values.items()
-                    if key != "rows"
-                },
-                "metadata": {**as_json(without_own(metadata)), "version": version},
-            },
+            config=self._config(metadata, version),
             remedies=remedies(scorers, YAML),
             warnings=(
                 *top.file.warnings,
                 *warnings,
-                *self._nulls,
+                *self._data.warnings,
                 *self._comments,
                 *metadata_warnings(top),
             ),
         )
+
+    def _config(self, metadata: Mapping[str, Any], version: Any) -> dict[str, Any]:
+        """The keys of the file, but for its rows, for results files."""
+        values = self._top.values.items()
+        keys = {_RENAMED.get(k, k): as_json(v) for k, v in values if k != "rows"}
+        own = {**as_json(without_own(metadata)), "version": version}
+        return {**keys, "metadata": own}
 
     def _refusals(self) -> str:
         top = self._top
@@ -319,7 +294,7 @@ class _Reader:
 
         def checked(row: Mapping[str, Any]) -> Any:
             is_template = text not in row
-            if is_template and self._is_text:
+            if is_template and self._data.is_text:
                 fault = text_fault(text, row)
                 if fault is not None:
                     raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
@@ -364,124 +339,13 @@ class _Reader:
             for role, read in readers
         )
 
-    # --- data ---
-
-    def _row_place(self) -> RowPlace | None:
-        """Where the rows are; ``None`` if they are not in a text file."""
-        top = self._top
-        if "rows" in top:
-            return lambda number: top.file.place("rows", number)
-        if _BUILDERS.get(_format(path := _dataset_path(top))) not in ("csv", "json"):
-            return None
-        base = Path(self._options.base or Path.cwd())
-        files = [folder / path for folder in (top.file.path.parent, base)]
-        file = next((one for one in files if one.is_file()), files[0])
-        return lambda number: row_place(file, number)
-
-    def _source(self) -> Callable[[], Table]:
-        top = self._top
-        if "rows" in top and "dataset" in top:
-            top.raw("rows"), top.raw("dataset")
-            top.problem(
-                "dataset", "rows and dataset are both set", "remove one of them"
-            )
-        if "dataset" in top and "rows" not in top:
-            return self._dataset()
-        if isinstance(top.values.get("rows"), str):
-            file = top.text("rows")
-            what = f"rows must be a list, not {file!r}"
-            top.problem("rows", what, f"dataset: {file}")
-            return lambda: Table([])
-        rows = top.take("rows", list, [])
-        for number, row in enumerate(rows):
-            if not isinstance(row, dict) or not all(isinstance(k, str) for k in row):
-                what = "a row must be a mapping of names to values"
-                fix = '- {question: "2 + 2", target: "4"}'
-                place = top.file.place("rows", number)
-                top.problems.append(Problem(what, place, fix))
-                return lambda: Table([])
-        if not rows and not top.problems:
-            top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
-        self._nulls = [*self._written_nulls(rows)]
-        rows = [{**row, **top.file.written(row)} for row in rows]
-        self._check_turns(rows)
-        if any("id" in row for row in rows):  # the others are called by position
-            rows = [{"id": number, **row} for number, row in enumerate(rows)]
-        return lambda: Table(rows)
-
-    def _check_turns(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse turns that are not sent, since the eval has a prompt."""
-        top = self._top
-        if "prompt" not in top or TURNS in str(top.values["prompt"]):
-            return
-        for number, row in enumerate(rows):
-            if isinstance(row.get(TURNS), list):
-                what = (
-                    "the row has turns, and the eval has a prompt, so they are not sent"
-                )
-                fix = "remove prompt, or make it the first turn"
-                place = top.file.place("rows", number, TURNS)
-                top.problems.append(Problem(what, place, fix))
-                return
-
-    def _written_nulls(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Yield a warning for the first ``null`` or ``~`` of each column, which is that
-        text."""
-        columns = set[str]()
-        for number, row in enumerate(rows):
-            for name, text in self._top.file.written(row).items():
-                if row[name] is None and text and name not in columns:
-                    columns.add(name)
-                    place = self._top.file.place("rows", number, name)
-                    yield (
-                        f"{place}: {name!r} is the text {text!r}, not a missing value; "
-                        f'leave it empty, or quote it: "{text}"'
-                    )
-
-    def _dataset(self) -> Callable[[], Table]:
-        """Rows of a file next to the eval, or of a dataset of the Hub."""
-        top = self._top
-        given = top.raw("dataset")
-        entry = {"path": given} if isinstance(given, str) else given
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            fix = "dataset: rows.jsonl, or dataset: {path: org/name, split: test}"
-            top.problem("dataset", "dataset must name a file or a dataset", fix)
-            return lambda: Table([])
-        for key in set(entry) - {*_DATASET_KEYS}:
-            hint = suggestion(key, _DATASET_KEYS)
-            top.problem("dataset", f"dataset has no key {key!r}{hint}")
-        path, split = entry["path"], entry.get("split") or "test"
-        place = top.place("dataset")
-        _check_format(path, top)
-        builder = _BUILDERS.get(_format(path))
-        arguments: dict[str, Any] = {}
-        if builder:
-            arguments["data_files"] = {split: path}
-            if _format(path) == ".tsv":
-                arguments["sep"] = "\t"
-            if "delimiter" in entry:
-                arguments["sep"] = str(entry["delimiter"])
-        if entry.get("revision") is not None:
-            arguments["revision"] = str(entry["revision"])
-        options = self._options
-        source = Source(
-            path=builder or path,
-            name=entry.get("name"),
-            arguments=arguments,
-            place=place,
-            data_place=place,
-            base=Path(options.base) if options.base else Path.cwd(),
-            as_text=True,
-        )
-        return lambda: _table(source, str(split), place)
-
     # --- scores ---
 
     def _scorers(self) -> list[Scorer]:
         top = self._top
         given = top.raw("score")
         listed = given if isinstance(given, list) else [given or "exact"]
-        if given is None and "target" not in top and not _rows_have_target(top):
+        if given is None and "target" not in top and not self._data.has_target:
             top.problem(
                 None, "score is missing, and there is no target", "score: exact"
             )
@@ -525,46 +389,3 @@ def _no_prompt(row: Mapping[str, Any]) -> Any:
             '  fix: add prompt: "{{question}}", or turns to the row'
         )
     return ()
-
-
-def _dataset_path(top: Section) -> str:
-    given = top.values.get("dataset")
-    path = given.get("path") if isinstance(given, Mapping) else given
-    return path if isinstance(path, str) else ""
-
-
-def _check_format(path: str, top: Section) -> None:
-    if (suffix := _format(path)) in _OTHER_FORMATS:
-        what = f"dataset: {suffix} files are not read: {path!r}"
-        fix = f"save it as one of {', '.join(sorted(_BUILDERS))}"
-        top.problem("dataset", what, fix)
-
-
-def _format(path: str) -> str:
-    """The suffix of a data file, without that of its compression."""
-    suffixes = [one.lower() for one in Path(path).suffixes] or [""]
-    return (
-        suffixes[-2] if suffixes[-1] in _COMPRESSED and suffixes[1:] else suffixes[-1]
-    )
-
-
-def _rows_have_target(top: Section) -> bool:
-    rows = top.values.get("rows")
-    if not isinstance(rows, list):
-        return True  # a dataset: its columns are known later
-    return any(isinstance(row, dict) and "target" in row for row in rows)
-
-
-def _table(source: Source, split: str, place: Place) -> Table:
-    splits = load(source, plain=True)
-    if split not in splits:
-        names = [str(name) for name in splits]
-        what = f"the dataset has no split {split!r}{suggestion(split, names)}"
-        fix = f"set dataset: {{path: …, split: {names[0]}}}" if names else ""
-        raise TaskFileError([Problem(what, place, fix)])
-    try:
-        return Table(splits[split])
-    except EncodingError as error:
-        raise not_utf8(source) from error
-    except RowsError as error:
-        raise TaskFileError([Problem(str(error), place)]) from error

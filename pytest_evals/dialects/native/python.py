@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import AsyncIterable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, overload
 
-from pytest_evals.core.case import Case, case
-from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS as WAYS
-from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
-from pytest_evals.dialects.metadata_keys import REFUSALS, refusals_fault
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.dialects.metadata_keys import refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_CALL,
     EvalCases,
     ParameterSet,
-    checked_first,
-    listed_cases,
 )
-from pytest_evals.dialects.native.choices import check_choices
+from pytest_evals.dialects.native.function_cases import CasesFunction
 from pytest_evals.dialects.native.labels import with_labels
+from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
 from pytest_evals.dialects.native.remedies import PYTHON, remedies
 from pytest_evals.dialects.native.scorers import range_of, scorers_of
-from pytest_evals.dialects.native.task import (
-    EvalParts,
-    Scorer,
-    eval_task,
-    sampling_of,
+from pytest_evals.dialects.native.settings import (
+    EvalSettings,
+    ModelGiven,
+    as_tuple,
+    check_repeats,
+    model_source,
+    tools_reader,
 )
+from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.errors import (
-    DocumentError,
     EvalsError,
     Place,
     Problem,
@@ -46,12 +43,9 @@ from pytest_evals.errors import (
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.scorers.extract import extraction_of
-from pytest_evals.scorers.functions import result_of
 from pytest_evals.scorers.rubric import RubricScorer
-from pytest_evals.scorers.user_code import user_fault, user_place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-ModelGiven = str | ModelLike | Callable[..., Any] | None
 
 
 class Eval:
@@ -134,10 +128,23 @@ class Eval:
     @property
     def fixtures(self) -> tuple[str, ...]:
         """Names of fixtures that the function requests."""
-        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        parameters = inspect.signature(self.cases).parameters.values()
-        required = [one for one in parameters if one.default is one.empty]
-        return tuple(one.name for one in required if one.kind not in variadic)
+        return self._function.fixtures
+
+    @property
+    def _function(self) -> CasesFunction:
+        settings = self.settings
+        given = {
+            "score": settings.score or self.scorers,
+            "generation": settings.generation,
+            "repeats": settings.repeats > 1,
+        }
+        return CasesFunction(
+            name=self.name,
+            place=self.place,
+            function=self.cases,
+            choices_by=settings.choices_by,
+            used=[key for key, value in given.items() if value],
+        )
 
     def parts(
         self,
@@ -162,25 +169,23 @@ class Eval:
             except TaskFileError as error:
                 problems.extend(error.problems)
             except EvalsError as error:
-                problems.extend(self._error(str(error)).problems)
+                problems.extend(self._function.error(str(error)).problems)
             return default
 
         scorers = checked(self._scorers, ())
         sampling = checked(lambda: sampling_of(settings.generation, options), None)
-        model = checked(lambda: _model_source(settings.model), None)
+        model = checked(lambda: model_source(settings.model), None)
         gates = checked(self._gates, ())
         extract = checked(lambda: extraction_of(settings.extract), None)
-        checked(lambda: _check_repeats(settings.repeats), None)
+        checked(lambda: check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
-            problems.extend(self._error(f"refusals: {fault}").problems)
+            problems.extend(self._function.error(f"refusals: {fault}").problems)
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
-        is_set = settings.refusals != WAYS[0]
-        shown = settings.model if isinstance(settings.model, str) else None
 
         @cache
         def load() -> EvalCases:
-            return self._cases(values, calls)
+            return self._function.listed(values, calls)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
         return EvalParts(
@@ -193,22 +198,14 @@ class Eval:
             repeats=settings.repeats,
             refusals=settings.refusals,
             extract=extract,
-            tools=_tools(settings.tools),
+            tools=tools_reader(settings.tools),
             has_turns=self._has_turns(load),
             system=settings.system,
             model=model,
             gates=gates,
             tags=settings.tags,
             version=settings.version,
-            config={
-                "system": settings.system,
-                "generation": dict(settings.generation),
-                "model": shown,
-                **({REFUSALS: settings.refusals} if is_set else {}),
-                **({"extract": settings.extract} if settings.extract else {}),
-                **({"tools": settings.tools} if settings.tools else {}),
-                "metadata": {"version": settings.version},
-            },
+            config=settings.config(),
             remedies=remedies(scorers, PYTHON),
             warnings=sampling.warnings,
         )
@@ -240,98 +237,6 @@ class Eval:
         for entry in self.settings.gates:
             found.append(read_gate(entry, task=self.name, source=self.place))
         return with_unique_ids(found)
-
-    def _cases(
-        self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
-    ) -> EvalCases:
-        """All cases, if there are any, their ids differ and their choices fit."""
-        cases = [one for call in calls for one in self._call(values, call)]
-        listed, seen = listed_cases(cases), dict[str, int]()
-        checked_first(listed, self.place)
-        for number, one in enumerate(cases):
-            first = seen.setdefault(one.id or str(number), number)
-            if first != number:
-                what = (
-                    f"cases {first} and {number} have the id {one.id or str(number)!r}"
-                )
-                raise self._error(what, "give each case its own id, or none")
-        given = {
-            "score": self.settings.score or self.scorers,
-            "generation": self.settings.generation,
-            "repeats": self.settings.repeats > 1,
-        }
-        used = [key for key, value in given.items() if value]
-        try:
-            check_choices(cases, self.settings.choices_by, used)
-        except EvalsError as error:
-            raise self._error(str(error)) from None
-        return listed
-
-    def _call(self, values: Mapping[str, Any], call: ParameterSet) -> list[Case]:
-        """The cases of one call of the function."""
-        values = {**values, **call.values}
-        missing = [one for one in self.fixtures if one not in values]
-        if missing:
-            what = f"requests the fixture {missing[0]!r}, which only pytest provides"
-            fix = f"run pytest {self.place.path}"
-            problem = Problem(f"{self.name} {what}", self.place, fix)
-            raise TaskFileError([problem])
-        try:
-            given = self.cases(**{one: values[one] for one in self.fixtures})
-            if inspect.isawaitable(given):
-                given = result_of(given)
-            if isinstance(given, AsyncIterable):
-                given = result_of(_listed(given))
-            listed = [] if given is None else list(given)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - of any user code
-            what = user_fault(f"the cases of {self.name}", error)
-            ours = isinstance(error, EvalsError)  # its text contains no line
-            place = user_place(error.__traceback__) if ours else None
-            raise TaskFileError([Problem(what, place or self.place)]) from None
-        cases = [self._case(number, one) for number, one in enumerate(listed)]
-        if not call.id:
-            return cases
-        return [
-            replace(
-                one,
-                id=f"{call.id}-{one.id or number}",
-                row={**call.values, **one.row},
-            )
-            for number, one in enumerate(cases)
-        ]
-
-    def _case(self, number: int, given: Any) -> Case:
-        if isinstance(given, Case):
-            return given
-        if not isinstance(given, Mapping) or "prompt" not in given:
-            what = f"case {number} is a {type(given).__name__}, not a case"
-            fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
-            raise self._error(what, fix)
-        try:
-            return case(**{str(key): value for key, value in given.items()})
-        except DocumentError as error:
-            raise self._error(f"case {number}: {error}") from None
-
-    def _error(self, what: str, fix: str = "") -> TaskFileError:
-        return TaskFileError([Problem(f"{self.name}: {what}", self.place, fix)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalSettings:
-    """The arguments of :func:`eval`."""
-
-    score: tuple[Any, ...] = ()
-    gates: tuple[Any, ...] = ()
-    model: ModelGiven = None
-    system: str = ""
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    repeats: int = 1
-    refusals: str = WAYS[0]
-    extract: Any = None
-    tools: Any = None
-    choices_by: str = ""
-    tags: tuple[str, ...] = ()
-    version: str | int | float | None = None
 
 
 @overload
@@ -437,11 +342,6 @@ def _record(made: Eval) -> None:
         frame.f_globals.setdefault(DEFINED, []).append(one)
 
 
-def as_tuple(given: Any) -> tuple[Any, ...]:
-    """A list as a tuple, any other value as a tuple with one element."""
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
-
-
 def _place_of(function: Any) -> Place:
     """Where a function, a partial function or the class of a callable is defined."""
     while isinstance(function, partial):
@@ -453,27 +353,3 @@ def _place_of(function: Any) -> Place:
     if code is None:
         return Place(Path("unknown"))
     return Place(Path(code.co_filename), code.co_firstlineno)
-
-
-async def _listed(cases: AsyncIterable[Any]) -> list[Any]:
-    return [one async for one in cases]
-
-
-def _check_repeats(repeats: object) -> None:
-    if type(repeats) is not int or not 1 <= repeats <= MOST_REPEATS:
-        raise EvalsError(f"repeats is not a whole number from 1 to {MOST_REPEATS:,}")
-
-
-def _tools(given: Any) -> Callable[[Mapping[str, Any]], Any] | None:
-    if given is None:
-        return None
-    return lambda row: row.get(given) if isinstance(given, str) else given
-
-
-def _model_source(given: ModelGiven) -> ModelSource | None:
-    if given is None or isinstance(given, str):
-        return given or None
-    from pytest_evals.models.python.model import model_of
-
-    model = model_of(given, "model")
-    return lambda: model  # each object is a separate source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_evals.dialects.native.task import Scorer
+from pytest_evals.dialects.native.parts import Scorer
 from pytest_evals.scorers.near_misses import LETTER, MARKDOWN, NUMBER
 
 _PATTERNS = {

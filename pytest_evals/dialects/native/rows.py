@@ -10,7 +10,8 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.native.choices import bind_choices
-from pytest_evals.dialects.native.python import Eval, EvalSettings
+from pytest_evals.dialects.native.python import Eval
+from pytest_evals.dialects.native.settings import EvalSettings
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.prompts.fields import Field, Reader, bind, bind_value, text_itself
 

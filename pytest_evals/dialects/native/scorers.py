@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.dialects.native.checks import COLUMN, Read, cached, checks_by
-from pytest_evals.dialects.native.task import Scorer
+from pytest_evals.dialects.native.parts import Scorer
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers import (
     answers,

@@ -18,7 +18,8 @@ import yaml
 from pytest_evals.data.hub import datasets_library, reading_datasets
 from pytest_evals.data.json_rows import json_row
 from pytest_evals.data.rows import Table
-from pytest_evals.data.sources import Source, load
+from pytest_evals.data.source_paths import Source
+from pytest_evals.data.sources import load
 from pytest_evals.data.user_files import decode_text, read_text
 from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.errors import Place, Problem, TaskFileError

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.data.calls import FieldError, call
 from pytest_evals.data.rows import EncodingError, Table
-from pytest_evals.data.sources import Source, load, not_utf8
+from pytest_evals.data.source_paths import Source
+from pytest_evals.data.sources import load, not_utf8
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")

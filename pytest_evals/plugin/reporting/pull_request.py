@@ -15,9 +15,10 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.reporting.annotations import write_annotations
-from pytest_evals.store.document_pairs import Side, changed_documents
+from pytest_evals.store.document_pairs import changed_documents
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
+from pytest_evals.store.run_settings import Side
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -112,17 +112,7 @@ def test_an_eval_scores_a_part_of_answers_and_one_without_it_is_wrong(tmp_path):
     )
 
 
-def test_judges_and_functions_get_the_part():
-    seen = []
-
-    class Judge:
-        name = "judge"
-
-        def answer(self, requests):
-            seen.extend(one.prompt[-1].content for one in requests)
-            reply = '{"reason": "ok", "pass": true}'
-            return [(n, ev.Response(text=reply)) for n in range(len(requests))]
-
+def test_judges_and_functions_get_the_part(judge):
     @ev.eval(score=[ev.judge("Is it yes?")], extract={"after": "Answer:"})
     def bot():
         yield ev.case("refund", id="r")
@@ -132,8 +122,8 @@ def test_judges_and_functions_get_the_part():
     def length(answer, response):
         return len(answer) + len(response.text) / 100
 
-    found = scores(evaluate(bot, ANSWERS.get, judge=Judge()))
+    found = scores(evaluate(bot, ANSWERS.get, judge=judge))
     assert found["r"] == {"judge": 1.0, "length": 3.32}
     assert found["h"] == {"judge": 0.0, "length": 0.07}
-    assert len(seen) == 1
-    assert "refund 4.90" not in seen[0]
+    assert len(judge.seen) == 1
+    assert "refund 4.90" not in judge.seen[0]

@@ -103,25 +103,15 @@ def test_conversations_in_python_are_scored_as_a_whole_too():
     assert [one.value for one in task.records[0].scores] == [1.0, 1.0, 1.0]
 
 
-def test_judges_see_the_transcript():
-    seen = []
-
-    class Judge:
-        name = "judge"
-
-        def answer(self, requests):
-            seen.extend(one.prompt[-1].content for one in requests)
-            reply = '{"reason": "ok", "pass": true}'
-            return [(n, ev.Response(text=reply)) for n in range(len(requests))]
-
+def test_judges_see_the_transcript(judge):
     @ev.eval(score=[ev.judge("Polite? {{transcript}}")])
     def chat():
         yield ev.case(turns=["one", "two"], id="a")
 
-    evaluate(chat, Chat(), judge=Judge())
+    evaluate(chat, Chat(), judge=judge)
     assert (
         "user: one\nassistant: Order A-17: 1\n"
-        'assistant calls find({"n": 1})\nuser: two\n' in seen[0]
+        'assistant calls find({"n": 1})\nuser: two\n' in judge.seen[0]
     )
 
 

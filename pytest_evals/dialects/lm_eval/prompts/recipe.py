@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.sources import Source
+from pytest_evals.data.source_paths import Source
 from pytest_evals.errors import Place
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.generation import Sampling

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.data.sources import Source, resolve
+from pytest_evals.data.source_paths import Source, resolve
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.sources import Source
+from pytest_evals.data.source_paths import Source
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, Splits
 from pytest_evals.errors import DocumentError, Place, TaskFileError

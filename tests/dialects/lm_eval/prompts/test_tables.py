@@ -10,7 +10,8 @@ import datasets
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.sources import Source, load
+from pytest_evals.data.source_paths import Source
+from pytest_evals.data.sources import load
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, Splits
 from pytest_evals.dialects.lm_eval.prompts.tables import load_tables
 from pytest_evals.errors import Place, TaskFileError
