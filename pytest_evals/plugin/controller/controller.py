@@ -89,7 +89,7 @@ class Controller:
     def _servers(self) -> dict[str, str]:
         """Variables by which workers share servers, if the session may start any."""
         options = self._config.stash[OPTIONS]
-        specs = (options.model, options.judge)
+        specs = [*(one.spec for one in options.models), options.judge]
         if not (options.allow_server_commands or any(map(is_command, specs))):
             return {}
         from pytest_evals.models.serve.client import end_all, share

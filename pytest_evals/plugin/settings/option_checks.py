@@ -6,9 +6,9 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from pytest_evals.errors import OptionError
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.run.profile import PROFILES, RELEASE, conflict, policy_of
+
+if TYPE_CHECKING:
+    from pytest_evals.models.names import NamedModel
 
 _PATHS = (
     *("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown"),
@@ -121,13 +124,19 @@ def check_together(raw: Mapping[str, Any]) -> None:
         )
 
 
-def check_commands(config: pytest.Config, raw: Mapping[str, Any]) -> None:
+def check_commands(
+    config: pytest.Config, raw: Mapping[str, Any], models: Iterable[NamedModel]
+) -> None:
     """Refuse commands of servers that the user has not typed, and a permission that a
     file gives itself.
 
     Raises:
         pytest.UsageError: One comes from an ini file, ``addopts`` or the environment.
     """
+    if not (raw["allow-server-commands"] or models or raw["judge"]):
+        return
+    from pytest_evals.models.spec import is_command
+
     typed = [str(one) for one in config.invocation_params.args]
     flag = "--evals-allow-server-commands"
     if raw["allow-server-commands"] and flag not in typed:
@@ -135,10 +144,10 @@ def check_commands(config: pytest.Config, raw: Mapping[str, Any]) -> None:
             f"{flag} is not on the command line, but in addopts or PYTEST_ADDOPTS\n"
             "  fix: write it on the command line"
         )
-    for name in ("model", "judge"):
-        spec = str(raw[name])
-        is_typed = any(spec in one for one in typed)
-        if spec.startswith("serve:") and not (is_typed or raw["allow-server-commands"]):
+    specs = [(one.spec, "model") for one in models] + [(raw["judge"], "judge")]
+    for spec, name in specs:
+        is_typed = any(one == spec or one.endswith(f"={spec}") for one in typed)
+        if is_command(spec) and not (is_typed or raw["allow-server-commands"]):
             raise pytest.UsageError(
                 f"--evals-{name} would execute a command that is not from the command "
                 f"line\n  fix: if you trust the file that it is from, add {flag}"

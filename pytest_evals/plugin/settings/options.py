@@ -49,8 +49,6 @@ def _read(config: pytest.Config) -> Options:
     check_encoding(raw)
     _learn(raw)
     check_together(raw)
-    if not hasattr(config, "workerinput"):
-        check_commands(config, raw)
     apply_profile(config, raw)
     values = {name: _value(one, raw[one.name]) for name, one in FIELDS.items()}
     base = config.invocation_params.dir
@@ -58,6 +56,8 @@ def _read(config: pytest.Config) -> Options:
     folder = suite_root(config, include) / raw["dir"]
     roots = raw["latticeflow-allow-code"]
     models = _models(raw)
+    if not hasattr(config, "workerinput"):
+        check_commands(config, raw, models)
     return Options(
         **values
         | {

@@ -47,7 +47,7 @@ def answers_of(config: pytest.Config) -> CachedModels:
     model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
     options = config.stash[OPTIONS]
     opens = options.cache != "only" and not options.cache_info
-    named = filter(None, (options.model, options.judge))
+    named = [*(one.spec for one in options.models), options.judge]
     return CachedModels(
         options.dir,
         options.cache,
