@@ -14,6 +14,7 @@ _DESCRIPTION = """\
 Work with results of evals. To run evals, use pytest: pytest --model=MODEL evals/
 
 commands:
+  init    write a first eval, its gates and a workflow for GitHub
   judge   judge gates on results that exist already, made by any program
   report  write the HTML report of such results
   export  write such results in the form of lm-eval or of the Hub
@@ -26,6 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prog = _DISTRIBUTION
     if arguments is None and Path(sys.argv[0]).stem == "__main__":
         prog = "python -m pytest_evals"
+    if given and given[0] == "init":
+        from pytest_evals import init
+
+        return init.main(prog, given[1:])
     if given and given[0] == "judge":  # imports are late: each command needs its own
         from pytest_evals.judge_command import command
 
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return export.main(prog, given[1:])
     parser = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {{judge,report,export}} …",
+        usage=f"{prog} {{init,judge,report,export}} …",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -145,6 +145,6 @@ def _part(lines: list[str], first: str, last: str) -> str:
 
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        path = Path(given)
-        path.write_text(follow(path), encoding="utf-8")
-        print(f"{path}: {len(steps(path.read_text('utf-8')))} steps")
+        page = Path(given)
+        page.write_text(follow(page), encoding="utf-8")
+        print(f"{page}: {len(steps(page.read_text('utf-8')))} steps")

@@ -30,7 +30,10 @@ NOT_RUN = {
         "pip wheel": BUILDS,
     },
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
-    "coming_from_lm_eval.md": {'python -c "from pytest_evals.harness': NETWORK},
+    "coming_from_lm_eval.md": {
+        "pytest --evals-tasks=hellaswag": NETWORK,
+        'python -c "from pytest_evals.harness': NETWORK,
+    },
     "coming_from_lighteval.md": {
         "lighteval accelerate": NETWORK,
         "lighteval custom": "lighteval is not installed",

@@ -220,7 +220,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         from pytest_evals.plugin.suite.lookalike_files import check_named
 
         check_named(session.config)
-    if options.tasks and options.include_path:
+    if options.tasks:
         from pytest_evals.plugin.suite.task_index import add_included
 
         add_included(session.config)

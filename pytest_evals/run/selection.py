@@ -86,11 +86,12 @@ class Selection:
         ]
         return tuple(dict.fromkeys(variants)) or (Variant(),)
 
-    def check(self, further: Iterable[str] = ()) -> None:
+    def check(self, further: Iterable[str] = (), fix: str = "") -> None:
         """Reject a pattern without a match.
 
         Args:
             further: Names that were not collected, for suggestions.
+            fix: How to get more names.
 
         Raises:
             OptionError: With the nearest name, or all of them.
@@ -102,9 +103,8 @@ class Selection:
         if not hint and names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             hint = f"; known: {', '.join(names[:_SHOWN])}{more}"
-        raise OptionError(
-            f"--evals-tasks: unknown task, group or tag {pattern!r}{hint}"
-        )
+        what = f"--evals-tasks: unknown task, group or tag {pattern!r}{hint}"
+        raise OptionError(f"{what}\n  fix: {fix}" if fix else what)
 
 
 _SHOWN = 20

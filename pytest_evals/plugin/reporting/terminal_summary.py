@@ -13,6 +13,7 @@ from pytest_evals.models.registry import with_address
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
+from pytest_evals.plugin.suite.task_packages import label_of
 from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.overview.remarks import grouped
 from pytest_evals.reports.terminal.summary import summary_lines
@@ -44,6 +45,8 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
         JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):
         tested += f" · judge {with_address(judge)}"
+    sources = [label_of(one) for one in session.options.include_path]
+    tested += "".join(f" · tasks of {one}" for one in sources if one)
     return safe_lines(f"evals: {counted} · {tested}")
 
 

@@ -119,8 +119,9 @@ class Options:
     include_path: tuple[Path, ...] = entries(
         "selection",
         "DIR",
-        "Additional folder of task files for names in groups and in --evals-tasks "
-        "(may be repeated).",
+        "Additional folder of task files for names in groups and in --evals-tasks, "
+        "or an installed package: lm_eval, lighteval (may be repeated). By default, "
+        "names of --evals-tasks that nothing else defines are looked up in these two.",
     )
     limit: float | None = option(
         "selection",

@@ -222,15 +222,23 @@ def _place(config: pytest.Config, dest: str) -> Path:
 def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
     base = _place(config, "evals_include_path")
     names = [n for text in given for part in text.split(",") for n in _paths(part)]
-    folders = [
-        Path(os.path.normpath(base / Path(os.path.expanduser(name.strip()))))
-        for name in names
-        if name.strip()
-    ]
-    for folder in folders:
-        if not os.path.isdir(folder):
-            raise pytest.UsageError(f"--evals-include-path: {folder} is not a folder")
+    folders = [_folder(base, name.strip()) for name in names if name.strip()]
     return tuple(dict.fromkeys(folders))
+
+
+def _folder(base: Path, name: str) -> Path:
+    """A folder, or that of the tasks of an installed package such as ``lm_eval``."""
+    folder = Path(os.path.normpath(base / Path(os.path.expanduser(name))))
+    if os.path.isdir(folder):
+        return folder
+    from pytest_evals.plugin.suite.task_packages import folder_of
+
+    found = folder_of(name)
+    if found is None:
+        what = f"--evals-include-path: {folder} is not a folder"
+        also = f", and no package {name!r} is installed" if name.isidentifier() else ""
+        raise pytest.UsageError(what + also)
+    return found
 
 
 def _code_root(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,11 @@ from pytest_evals.plugin.settings.option_checks import usage_errors
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.suite.eval_files import matches
+from pytest_evals.plugin.suite.task_packages import (
+    HOW_TO_GET,
+    installed_folders,
+    module_files,
+)
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.selection import names_of as patterns_of
 
@@ -49,10 +55,12 @@ def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
 
 
 def add_included(config: pytest.Config) -> None:
-    """Add the files of ``--evals-tasks`` from the include paths to the command line.
+    """Add the files of ``--evals-tasks`` from the include paths, and from installed
+    packages of benchmarks, to the command line.
 
     Only patterns without a match in the collected files and folders are looked up
-    there. If no pattern has one, and the command line contains no file or folder, only
+    there, and in the packages only those without a match in include paths. If no
+    pattern has one, and the command line contains no file or folder, only
     the files of the include paths are collected.
 
     Raises:
@@ -62,22 +70,38 @@ def add_included(config: pytest.Config) -> None:
     own = _own_names(config, index)
     patterns = patterns_of(config.stash[OPTIONS].tasks)
     lost = [p for p in patterns if not _matching(own, p)]
+    others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
+    others = others or _has_modules(config)
     if not lost:
         return
     known = {*index.included_names()}
+    if not others and any(not _matching(known, one) for one in lost):
+        index = _with_packages(config)
+        known = {*index.included_names()}
     found = {pattern: _matching(known, pattern) for pattern in lost}
+    folders = config.stash[OPTIONS].include_path
+    modules = {one: [*module_files(folders, one)] for one in lost if not found[one]}
     worker = hasattr(config, "workerinput")
-    others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
-    others = others or _has_modules(config)
-    if not all(found.values()) and not worker and not others:
-        selection = Selection([p for p in lost if not found[p]])
+    unknown = [one for one, files in modules.items() if not files]
+    if unknown and not worker and not others:
         with usage_errors():
-            selection.check(own | known)
+            Selection(unknown).check(own | known, "" if folders else HOW_TO_GET)
     names = sorted({name for matches in found.values() for name in matches})
     files = dict.fromkeys(f for name in names for f in _files(name, index))
+    files |= dict.fromkeys(file for ones in modules.values() for file in ones)
     alone = lost == list(patterns) and not _names_places(config)
     if files and not is_distributed(config):
         config.args[:] = [*([] if alone else config.args), *map(str, files)]
+
+
+def _with_packages(config: pytest.Config) -> TaskLookup:
+    """Return the index with the tasks of installed packages, which are looked up
+    last."""
+    options = config.stash[OPTIONS]
+    folders = dict.fromkeys((*installed_folders(), *options.include_path))
+    config.stash[OPTIONS] = replace(options, include_path=tuple(folders))
+    del config.stash[TASK_INDEX]
+    return task_index_of(config)
 
 
 def names_of(config: pytest.Config) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.errors import Place, suggestion
+from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 
 _NOT_FOUND = "not found: "
@@ -20,11 +21,21 @@ def explained(session: pytest.Session, error: pytest.UsageError) -> pytest.Usage
     return pytest.UsageError(*(_explained(session, str(one)) for one in error.args))
 
 
+def _tasks_hint(session: pytest.Session, name: str) -> str:
+    """Return the fix if a task is named where files are expected."""
+    has_model = bool(session.config.stash[OPTIONS].model)
+    if not has_model or "/" in name or "." in name or "::" in name:
+        return ""
+    return f"\n  fix: if it is a task, write --evals-tasks={name}"
+
+
 def _explained(session: pytest.Session, text: str) -> str:
     """Return the error for one argument."""
     name = text.removeprefix(_NOT_FOUND).partition("\n")[0]
     file, _, inside = name.partition("::")
     path = Path(file)
+    if text.startswith("file or directory not found: ") and "\n" not in text.strip():
+        return text + _tasks_hint(session, text.partition(": ")[2].strip())
     if not text.startswith(_NOT_FOUND) or not path.is_file():
         return text
     if is_eval_file(path, session.config.hook, session.config):
