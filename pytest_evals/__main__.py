@@ -5,10 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
+_MODULES = {
+    "init": "init",
+    "judge": "judge_command.command",
+    "report": "report",
+    "export": "export",
+}
+"""Command → its module, which is imported late: each needs other ones."""
 _DISTRIBUTION = "pytest-model-evals"
 _DESCRIPTION = """\
 Work with results of evals. To run evals, use pytest: pytest --model=MODEL evals/
@@ -27,22 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prog = _DISTRIBUTION
     if arguments is None and Path(sys.argv[0]).stem == "__main__":
         prog = "python -m pytest_evals"
-    if given and given[0] == "init":
-        from pytest_evals import init
-
-        return init.main(prog, given[1:])
-    if given and given[0] == "judge":  # imports are late: each command needs its own
-        from pytest_evals.judge_command import command
-
-        return command.main(prog, given[1:])
-    if given and given[0] == "report":
-        from pytest_evals import report
-
-        return report.main(given[1:])
-    if given and given[0] == "export":
-        from pytest_evals import export
-
-        return export.main(prog, given[1:])
+    if given and given[0] in _MODULES:
+        command = import_module(f"pytest_evals.{_MODULES[given[0]]}")
+        rest = given[1:]
+        return int(
+            command.main(rest) if given[0] == "report" else command.main(prog, rest)
+        )
     parser = argparse.ArgumentParser(
         prog=prog,
         usage=f"{prog} {{init,judge,report,export}} …",

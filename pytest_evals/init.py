@@ -1,5 +1,5 @@
-"""``python -m pytest_evals init [FOLDER]``: write a first eval, its gates and a workflow
-for GitHub. Existing files are never overwritten."""
+"""``python -m pytest_evals init``: write a first eval, its gates and a workflow for
+GitHub. Existing files are never overwritten."""
 
 from __future__ import annotations
 
