@@ -59,7 +59,7 @@ def test_the_suite_defines_a_name_before_installed_packages_do(pytester, package
 
 
 def test_without_packages_the_message_names_them(pytester, packages, monkeypatch):
-    name = "pytest_evals.plugin.suite.task_packages.find_spec"
+    name = "pytest_evals.dialects.task_index.packages.find_spec"
     monkeypatch.setattr(name, lambda package: None)
     found = pytester.runpytest("--model=scripted:echo", "--evals-tasks=hellaswag")
     assert found.ret == pytest.ExitCode.USAGE_ERROR

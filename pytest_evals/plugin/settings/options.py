@@ -231,7 +231,7 @@ def _folder(base: Path, name: str) -> Path:
     folder = Path(os.path.normpath(base / Path(os.path.expanduser(name))))
     if os.path.isdir(folder):
         return folder
-    from pytest_evals.plugin.suite.task_packages import folder_of
+    from pytest_evals.dialects.task_index.packages import folder_of
 
     found = folder_of(name)
     if found is None:

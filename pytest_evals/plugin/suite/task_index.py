@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.plugin.settings.option_checks import usage_errors
-from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.suite.eval_files import matches
-from pytest_evals.plugin.suite.task_packages import (
+from pytest_evals.dialects.task_index.packages import (
     HOW_TO_GET,
     installed_folders,
     module_files,
 )
+from pytest_evals.plugin.settings.option_checks import usage_errors
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.suite.eval_files import matches
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.selection import names_of as patterns_of
 
