@@ -40,7 +40,8 @@ VALUES = """\
 [[1, [2, 3]]] | [1, [2, 3]] R | [1, 2, 3] W | [1, [3, 2]] W
 [[true, 0]] | [true, 0] R | [1, false] W | [true, false] W
 [[]] | [] R | null W | "" W | [[]] W
-[{"beds": [1, 2], "view": ["sea", ""]}] | {"beds": 2} R | {"beds": 1, "view": "sea"} R | \
+[{"beds": [1, 2], "view": ["sea", ""]}] | {"beds": 2} R | \
+{"beds": 1, "view": "sea"} R | \
 {"beds": 3} W | {"view": "sea"} W | {"beds": 2, "view": "city"} W | \
 {"beds": 2, "pets": 1} W | {"beds": "2"} W | {} W | "beds" W
 [[{"name": ["Ann"], "age": [30, ""]}]] | [{"name": "Ann", "age": 30}] R | \
@@ -76,7 +77,8 @@ CALLS = f"""\
 {{"name": "weather", "arguments": {{"city": "Oslo"}}}}] R | \
 [{{"name": "weather", "arguments": {{"city": "Bergen"}}}}, \
 {{"name": "weather", "arguments": {{"city": "Bergen"}}}}] W
-[{{"shop.pay": {{"sum": [4]}}}}] | [{{"name": "shop.pay", "arguments": {{"sum": 4}}}}] R | \
+[{{"shop.pay": {{"sum": [4]}}}}] | \
+[{{"name": "shop.pay", "arguments": {{"sum": 4}}}}] R | \
 [{{"name": "shop_pay", "arguments": {{"sum": 4}}}}] R | \
 [{{"name": "shoppay", "arguments": {{"sum": 4}}}}] W | [{P % '{"sum": 4}'}] W
 [{{"now": {{}}}}] | [{{"name": "now", "arguments": {{}}}}] R | [{{"name": "now"}}] R | \
