@@ -31,6 +31,11 @@ class Bound:
     op: Literal[">=", ">", "<=", "<"]
     value: Decimal
 
+    @property
+    def is_lower(self) -> bool:
+        """Whether it limits the number from below."""
+        return self.op in (">=", ">")
+
     def __str__(self) -> str:
         """The bound as typed: ``>= 0.75``."""
         return f"{self.op} {self.value}"

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
@@ -36,14 +37,13 @@ def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
         limits = _range_text(gate.metric, span)
         return f"{limits}, so {margin} always holds{hint}"
     for bound in gate.bounds:
-        if not _holds_at(bound, _best(bound, span)):
+        if not _holds(bound, span, at_best=True):
             hint = _converted(bound, span, scale) or _in_percent(bound, span)
             hint = hint or _INSIDE
             return f"{_range_text(gate.metric, span)}, so {bound} never holds{hint}"
-    always = [b for b in gate.bounds if _holds_at(b, _worst(b, span))]
-    if gate.bounds and len(always) == len(gate.bounds):
+    if gate.bounds and all(_holds(b, span, at_best=False) for b in gate.bounds):
         text = " and ".join(map(str, gate.bounds))
-        verb = "hold" if len(always) > 1 else "holds"
+        verb = "hold" if len(gate.bounds) > 1 else "holds"
         hint = _converted(gate.bounds[0], span, scale) or _INSIDE
         return f"{_range_text(gate.metric, span)}, so {text} always {verb}{hint}"
     return ""
@@ -80,25 +80,15 @@ def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
     return f"; {text}, did you mean {bound.op} {stored:.4g}?"
 
 
-def _best(bound: Bound, span: Span) -> float:
-    return span.high if bound.op in (">=", ">") else span.low
-
-
-def _worst(bound: Bound, span: Span) -> float:
-    return span.low if bound.op in (">=", ">") else span.high
-
-
-def _holds_at(bound: Bound, value: float) -> bool:
-    """Whether the condition holds for an exact number."""
+def _holds(bound: Bound, span: Span, *, at_best: bool) -> bool:
+    """Whether the condition holds at the best or the worst end of the range."""
+    value = span.high if bound.is_lower is at_best else span.low
     if math.isinf(value):
-        return (value > 0) == (bound.op in (">=", ">"))
+        return (value > 0) is bound.is_lower
     edge, exact = Fraction(bound.value), Fraction(value)
-    return {
-        ">=": exact >= edge,
-        ">": exact > edge,
-        "<=": exact <= edge,
-        "<": exact < edge,
-    }[bound.op]
+    if exact == edge:
+        return "=" in bound.op
+    return (exact > edge) is bound.is_lower
 
 
 def _range_text(metric: str, span: Span) -> str:
@@ -158,9 +148,7 @@ def machine_of(
     unknown.
 
     Args:
-        model: The model's name.
         spec: The value of ``--model``, empty if it was not set.
-        info: The model's description.
         given: The name that the user has given it, or its name among several models.
     """
     models = (given, model, spec, model.partition(",")[0], spec.partition(",")[0])
@@ -177,35 +165,29 @@ def machine_of(
 def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | None:
     """The verdict of a gate whose conditions do not hold; ``None`` if they do.
     ``machine``: as :func:`machine_of` returns it."""
-    unmet = [
-        _unmet(key, patterns, machine.get(key, ()))
-        for key, patterns in gate.when
-        if not any(_fits(name, patterns) for name in machine.get(key, ()))
-    ]
+    every = (_unmet(key, named, machine.get(key, ())) for key, named in gate.when)
+    unmet = "; ".join(filter(None, every))
     if not unmet:
         return None
-    reason = f"when: {'; '.join(unmet)}"
+    reason = f"when: {unmet}"
     return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason, left_out=True)
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
-
-
 def _unmet(key: str, patterns: Iterable[str], names: tuple[str, ...]) -> str:
-    expected = " or ".join(patterns)
-    return f"{key} is {names[0] if names else 'unknown'}, not {expected}"
+    """How a condition does not hold; empty if it does."""
+    pairs = product(names, patterns)
+    if any(fnmatchcase(name.lower(), one.lower()) for name, one in pairs):
+        return ""
+    return f"{key} is {names[0] if names else 'unknown'}, not {' or '.join(patterns)}"
 
 
 def ungated(verdicts: Iterable[Verdict]) -> list[str]:
     """A warning for each task or group whose gates were all skipped by ``when``."""
-    judged: dict[str, bool] = {}
-    for verdict in verdicts:
-        name = verdict.gate.task
-        judged[name] = judged.get(name, False) or not verdict.left_out
+    every = [*verdicts]
+    judged = {one.gate.task for one in every if not one.left_out}
     return [
         f"{name}: no gate on this machine; the conditions (when) of all its gates do "
         "not hold"
-        for name, is_judged in judged.items()
-        if not is_judged
+        for name in dict.fromkeys(one.gate.task for one in every)
+        if name not in judged
     ]

@@ -23,19 +23,12 @@ from pytest_evals.gates.run_metrics import RUN_METRICS, facts_of
 
 
 class Required(NamedTuple):
-    """Requirements of a task's gates on each document, beyond its scores.
+    """Requirements of a task's gates on each document, beyond its scores."""
 
-    Args:
-        fields: Fields of the rows that are clusters.
-        repeats: Whether each answer's value is kept.
-        compared: Whether answers and log-probabilities are kept.
-        counts: Run metrics whose values are kept.
-    """
-
-    fields: frozenset[str]
-    repeats: bool
-    compared: bool = False
-    counts: tuple[str, ...] = ()
+    fields: frozenset[str]  # of the rows, that are clusters
+    repeats: bool  # whether each answer's value is kept
+    compared: bool = False  # whether answers and log-probabilities are kept
+    counts: tuple[str, ...] = ()  # run metrics whose values are kept
 
 
 def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required:
@@ -107,16 +100,12 @@ def labels_in(doc: Doc, fields: Collection[str]) -> dict[str, str]:
     """The clusters of a document, as text, without missing and empty ones."""
     labels = {}
     for field in fields:
-        value = _value(doc, field)
+        value = field_in(doc.row, field)
+        if value is None:  # of the part that the task keeps
+            value = field_in(doc.specific or {}, field)
         if value is not None and value != "":
             labels[field] = str(value)
     return labels
-
-
-def _value(doc: Doc, field: str) -> Any:
-    """A field of the row, or of the part that the task keeps."""
-    found = field_in(doc.row, field)
-    return field_in(doc.specific or {}, field) if found is None else found
 
 
 def field_in(row: Mapping[str, Any], field: str) -> Any:

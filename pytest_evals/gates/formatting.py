@@ -9,8 +9,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 from pytest_evals.core.gate import Change, Gate, Unit
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.power import documents_for
 
+FEW = 5
+"""Correct or wrong answers from which on the standard error is shown."""
 MOST_DIGITS = 15
 """Digits after the decimal point that a double can distinguish near 1."""
 
@@ -44,7 +48,6 @@ def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str
     """A signed change, with enough digits to show its side of the threshold.
 
     Args:
-        difference: A share, or a plain number.
         bar: The threshold next to it; ``None`` for none.
     """
     if unit == "plain":
@@ -76,10 +79,20 @@ def change_text(change: Change) -> str:
     return f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: {moved}"
 
 
-def missing_count(n_errored: int, n_unscored: int) -> str:
-    """The numbers of documents without a score, by reason, in parentheses."""
+def percent(share: float) -> str:
+    """Whole percent; ``<1%`` for less that is not 0."""
+    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+
+
+def missing_counts(n_errored: int, n_unscored: int) -> list[str]:
+    """The numbers of documents without a score, by reason."""
     counts = [(n_errored, "errored"), (n_unscored, "unscored")]
-    parts = [f"{n} {word}" for n, word in counts if n]
+    return [f"{n} {word}" for n, word in counts if n]
+
+
+def missing_count(n_errored: int, n_unscored: int) -> str:
+    """These numbers in parentheses; empty if there are none."""
+    parts = missing_counts(n_errored, n_unscored)
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -96,3 +109,17 @@ def offer_of_assumption(gate: Gate, margin: float, width: float) -> str:
         f"; from {n:,} on if you can assume that no document loses more than "
         f"{assumed:g} (largest_drop: {assumed:g})"
     )
+
+
+def shown_noise(metric: MetricResult | None) -> str:
+    """The standard error of a number that no gate compares; the exact confidence
+    interval of a proportion with few correct or few wrong answers, of which the
+    standard error is too small."""
+    if metric is None or metric.estimate is None:
+        return ""
+    count, n = metric.total, metric.n_scored
+    if count is not None and min(count, n - count) < FEW:
+        found = Proportion(count, n).interval(0.95)
+        return f"90% CI [{figure(found.low)}, {figure(found.high)}]"
+    stderr = metric.estimate.stderr
+    return "" if stderr is None else f"± {figure(stderr)}"

@@ -22,13 +22,9 @@ from pytest_evals.gates.estimate.gate import estimate_gate
 from pytest_evals.gates.explain import explained, skipped_reason
 from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.observations import (
-    GroupObservations,
-    Observations,
-    all_tied,
-    observe,
-)
+from pytest_evals.gates.observations import GroupObservations, Observations
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
+from pytest_evals.gates.selection import all_tied, observe
 from pytest_evals.gates.terms import InvalidGateError
 
 
@@ -78,34 +74,32 @@ def judge_observations(
 def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
     metric = _find_metric(gate, result.metrics)
     known = None if isinstance(metric, str) else metric
-    if result.n_missing if known is None else known.n_missing:
-        reason = skipped_reason(known, result)
-        return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=known, reason=reason)
-    if isinstance(metric, str):
-        return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
     try:
+        if result.n_missing if known is None else known.n_missing:
+            raise InvalidGateError(skipped_reason(known, result), Outcome.SKIPPED)
+        if isinstance(metric, str):
+            raise InvalidGateError(metric)
         _check_number(metric)
         if why := all_tied(metric, result):
             raise InvalidGateError(why)
         _check_keys(gate, metric)
         return judge_observations(gate, *observe(gate, metric, result, find))
     except InvalidGateError as error:
-        return Verdict(
-            gate=gate, outcome=error.outcome, metric=metric, reason=error.reason
-        )
+        outcome, reason = error.outcome, error.reason
+        return Verdict(gate=gate, outcome=outcome, metric=known, reason=reason)
 
 
 def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
     """The verdict on agreement, flips or divergence of two runs."""
     from pytest_evals.gates.two_run_metrics import observe_two_runs
 
-    if isinstance(result, GroupResult):
-        reason = f"{gate.metric} is a number of a task, not of a group"
-        return Verdict(gate=gate, outcome=Outcome.INVALID, reason=reason)
-    if result.n_missing:
-        reason = skipped_reason(None, result)
-        return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason)
     try:
+        if isinstance(result, GroupResult):
+            raise InvalidGateError(
+                f"{gate.metric} is a number of a task, not of a group"
+            )
+        if result.n_missing:
+            raise InvalidGateError(skipped_reason(None, result), Outcome.SKIPPED)
         return judge_observations(gate, *observe_two_runs(gate, result, find))
     except InvalidGateError as error:
         return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)

@@ -73,13 +73,15 @@ def _states(
 
 
 def _of_record(gate: Gate, name: str, record: Record) -> _State:
+    why = ""
     if record.error:
-        return _State(name, "invalid", f"{name} errored: {record.error}")
-    if record.status is not Status.SCORED:
-        why = next((score.unscored for score in record.scores if score.unscored), "")
-        return _State(name, "invalid", f"{name} is unscored: {why}")
-    if record.correct is None:
+        why = f"errored: {record.error}"
+    elif record.status is not Status.SCORED:
+        unscored = next((one.unscored for one in record.scores if one.unscored), "")
+        why = f"is unscored: {unscored}"
+    elif record.correct is None:
         why = "is neither correct nor wrong: no metric of the task decides that"
+    if why:
         return _State(name, "invalid", f"{name} {why}")
     if gate.every is None:
         return _State(name, "correct" if record.correct else "wrong")
@@ -96,11 +98,10 @@ def _of_answers(gate: Gate, name: str, record: Record) -> _State:
         why += f"{len(score.repeats) or 1}: set repeats: {n} in the task"
         return _State(name, "invalid", why)
     n_correct = sum(_is_correct(score, value) for value in score.repeats[:n])
-    kind: Literal["correct", "wrong"]
-    kind = "correct" if n_correct >= gate.every.least else "wrong"
+    state = _State(name, "correct" if n_correct >= gate.every.least else "wrong")
     if score.is_deterministic:
-        return _State(name, kind, is_once=True)
-    return _State(name, kind, n_correct=f" ({n_correct} of {n})")
+        return state._replace(is_once=True)
+    return state._replace(n_correct=f" ({n_correct} of {n})")
 
 
 def _is_correct(score: Score, value: object) -> bool:

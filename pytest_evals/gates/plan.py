@@ -12,7 +12,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
-from pytest_evals.gates.formatting import figure, offer_of_assumption
+from pytest_evals.gates.formatting import figure, offer_of_assumption, percent
 from pytest_evals.gates.power import Rule, Stratum, rule_of, sample_rule
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
@@ -32,19 +32,13 @@ _DROPS = (0.0, 0.01, 0.02)
 
 
 class Known(NamedTuple):
-    """What is known of the documents of a gate before the run.
-
-    Args:
-        limits: Range of the documents' values (:func:`range_of`).
-        strata: The tasks of a group.
-        names: Their names.
-        n_whole: Documents of the complete baseline, if only a sample is run.
-    """
+    """What is known of the documents of a gate before the run."""
 
     limits: tuple[float, float] | None = None
-    strata: Sequence[Stratum] = ()
-    names: Sequence[str] = ()
-    n_whole: int = 0
+    """Range of the documents' values (:func:`range_of`)."""
+    strata: Sequence[Stratum] = ()  # the tasks of a group
+    names: Sequence[str] = ()  # their names
+    n_whole: int = 0  # documents of the complete baseline, if only a sample is run
 
 
 NOTHING = Known()
@@ -61,17 +55,17 @@ def forecast(
     documents it needs to pass.
 
     Args:
-        n: Number of its documents, at least 1.
         last: The value in an earlier run, ``None`` if missing.
         flips: Flip rate between two runs, unless the gate sets one.
-        known: More about its documents.
     """
     bare = GatePlan(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last):
         least, few = _least(gate, n, known.limits)
         return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
-    share = _expected(gate, last)
+    share = last
+    if last is None and gate.published is not None:
+        share = float(gate.published.value)
     if gate.over == "run" and known.n_whole > n and share is not None and rate:
         return _of_sample(bare, share, known.n_whole, rate)
     if gate.margin is None and gate.over == "population":
@@ -83,28 +77,20 @@ def forecast(
     return bare if rule is None else _planned(bare, share, rate, rule)
 
 
-def _expected(gate: Gate, last: float | None) -> float | None:
-    """The expected number: the last one, or the published one."""
-    if last is None and gate.published is not None:
-        return float(gate.published.value)
-    return last
-
-
 def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> GatePlan:
     gate, n = bare.gate, bare.n
     is_floor = gate.margin is None
+    away, most, noise = 1.0, math.inf, flips
     if is_floor:
         (bound,) = gate.bounds
-        edge, rises = float(bound.value), bound.op in (">=", ">")
-        away = 0.0 if share is None else (share - edge) * (1 if rises else -1)
-        most = math.inf if share is None else share if rises else 1 - share
+        sign = 1 if bound.is_lower else -1
+        away = 0.0 if share is None else sign * (share - float(bound.value))
+        most = math.inf if share is None else share if sign > 0 else 1 - share
         noise = flips / 2
         if gate.over == "population" and share is not None:
             noise = share * (1 - share)
         if not noise and gate.over != "population":
             return replace(bare, false_positive_rate=float(away < 0))
-    else:
-        away, most, noise = 1.0, math.inf, flips
     if gate.published is not None:
         most = share or 0.0
     detects = _smallest(lambda drop: rule(n, drop)[0] if drop < most else 1.0)
@@ -150,21 +136,19 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
 
 def _unplanned(gate: Gate, last: float | None) -> str:
     """Why nothing can be computed for a gate before the run; empty if something can."""
-    published = gate.published
+    published, number = gate.published, gate.published and gate.published.value
     reasons = {
         "its value depends on both runs": gate.metric in COMPARED,
         "run metrics are unknown before the run": gate.metric in RUN_METRICS,
         "only proportions are planned": gate.metric not in SHARES,
-        "the effect of clusters is unknown before the run": bool(gate.cluster),
-        "the variation between repeats is unknown before the run": bool(gate.reducer),
+        "the effect of clusters is unknown before the run": gate.cluster,
+        "the variation between repeats is unknown before the run": gate.reducer,
         "the earlier number is not a proportion": not 0 <= (last or 0) <= 1,
         "it has two thresholds": len(gate.bounds) > 1,
         "it compares the number without its sampling error": (
-            published is not None and gate.over != "population"
+            published and gate.over != "population"
         ),
-        "the reference is not a proportion": (
-            published is not None and not 0 <= published.value <= 1
-        ),
+        "the reference is not a proportion": not 0 <= (number or 0) <= 1,
     }
     return next((why for why, holds in reasons.items() if holds), "")
 
@@ -198,10 +182,9 @@ def _least(
     if gate.over != "population" or limits is None or gate.published is not None:
         return None, ""
     low, high = limits
-    width, most = high - low, high - low
+    width = most = high - low
     shares = [
-        ((high - float(b.value)) if b.op in (">=", ">") else float(b.value) - low)
-        / width
+        ((high - float(b.value)) if b.is_lower else float(b.value) - low) / width
         for b in gate.bounds
     ]
     allowed = 0.0
@@ -228,20 +211,15 @@ def _least(
 def _never(gate: Gate, n: int) -> str:
     """Why a gate can never pass, or never fail, with this number of documents."""
     alpha = 1 - gate.confidence
-    lowest = Proportion(n, n).interval(gate.confidence).low
-    highest = Proportion(0, n).interval(gate.confidence).high
+    # The exact lower limit is alpha ** (1 / n) if all documents are correct, and the
+    # upper limit is 1 minus that if none is.
+    least = Proportion(n, n).interval(gate.confidence).low
     for bound in gate.bounds:
         edge = float(bound.value)
-        rises = bound.op in (">=", ">")
-        # The exact lower limit is alpha ** (1 / n) if all documents are correct, and
-        # the upper limit is 1 minus that if none is.
-        for reached, inner, what in (
-            (lowest >= edge, edge, "correct"),
-            (highest <= edge, 1 - edge, "wrong"),
-        ):
-            if reached:
+        for inner, what in ((edge, "correct"), (1 - edge, "wrong")):
+            if least >= inner:
                 continue
-            does = "pass" if (what == "correct") == rises else "fail"
+            does = "pass" if (what == "correct") == bound.is_lower else "fail"
             text = f"not even {n:,} {what} answers would make it {does}"
             if inner >= 1:
                 never = "nor any number of them: new samples are never that certain"
@@ -255,24 +233,24 @@ def _flakes(plan: GatePlan, distance: float) -> str:
     if abs(distance) >= NEAR:
         return ""
     (bound,), false_positive_rate = plan.gate.bounds, plan.false_positive_rate or 0.0
-    near = f"the threshold {bound.value} is near the last number, "
-    near += figure(plan.last or 0.0)
-    percent = f"{100 * false_positive_rate:.0f}%"
+    last = figure(plan.last or 0.0)
+    near = f"the threshold {bound.value} is near the last number, {last}"
     if false_positive_rate >= WEAK:
-        return f"{near}: it fails in {percent} of runs of such a model"
+        fails = f"it fails in {percent(false_positive_rate)} of runs"
+        return f"{near}: {fails} of such a model"
     if false_positive_rate < 1 / 200:
         return f"{near}: it will rarely be decided"
-    return f"{near}: an unchanged model fails it in {percent} of runs"
+    return (
+        f"{near}: an unchanged model fails it in {percent(false_positive_rate)} of runs"
+    )
 
 
 def _smallest(fails: Callable[[float], float]) -> float | None:
     """The smallest true drop that is detected with the usual power, or ``None``."""
     if fails(1.0) < POWER:
         return None
-    if fails(0.0) >= POWER:
-        return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    low, high = 0.0, 0.0 if fails(0.0) >= POWER else 1.0
+    for _ in range(_HALVINGS * (high > 0)):
         middle = (low + high) / 2
         low, high = (low, middle) if fails(middle) >= POWER else (middle, high)
     return high
@@ -286,7 +264,7 @@ def _of_sample(bare: GatePlan, last: float, n_whole: int, flips: float) -> GateP
     else:
         (bound,) = gate.bounds
         bar = float(bound.value) - last
-        if bound.op in ("<", "<="):
+        if not bound.is_lower:
             bar, last = -bar, 1 - last
     rule = sample_rule(bar, round(last * n_whole), n_whole, flips, gate.confidence)
 

@@ -17,11 +17,11 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.gates.terms import has_limits
 from pytest_evals.stats.independent import IndependentDifference, SampledShare
 from pytest_evals.stats.interval_methods import (
+    ConfidenceInterval,
     ExactValue,
     IntervalEstimate,
     Proportion,
 )
-from pytest_evals.stats.intervals import ConfidenceInterval
 from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import chance_below, paired_stderr
 from pytest_evals.stats.stratified import stratified_counts
@@ -47,13 +47,7 @@ class Stratum(NamedTuple):
 def rule_of(
     gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
 ) -> Rule | None:
-    """The rule of a gate; ``None`` if chance plays no part in it.
-
-    Args:
-        share: The expected number, ``None`` if unknown.
-        flips: Flip rate between two runs.
-        strata: The tasks of a group.
-    """
+    """The rule of a gate; ``None`` if chance plays no part in it."""
     if gate.published is not None:
         return _published_rule(gate, share or 0.0)
     strata = strata if len(strata) > 1 and gate.over == "population" else ()
@@ -71,7 +65,7 @@ def _floor_rule(
     gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
 ) -> Rule:
     (bound,), alpha = gate.bounds, 1 - gate.confidence
-    rises = bound.op in (">=", ">")
+    rises = bound.is_lower
     # Upper thresholds are lower thresholds of the complementary proportion.
     edge = float(bound.value) if rises else 1 - float(bound.value)
     start = edge if share is None else share if rises else 1 - share
@@ -95,10 +89,26 @@ def _normal_rule(
 
     def chances(n: int, drop: float) -> tuple[float, float]:
         sd, reach = stderr(n, drop) or 1 / n, z * stderr(n, 0.0)
-        fails = chance_below(edge - reach, start - drop, sd)
-        return fails, 1 - chance_below(edge + reach, start - drop, sd)
+        return normal_chances([(edge, True)], start - drop, sd, reach)
 
     return chances
+
+
+def normal_chances(
+    sides: Sequence[tuple[float, bool]], mean: float, stderr: float, reach: float = 0.0
+) -> tuple[float, float]:
+    """Probabilities that a normal number fails and that it passes.
+
+    Args:
+        sides: Each threshold, and whether it is a lower one; at most one of them fails.
+        reach: Distance of its confidence limits; 0 if the number is compared.
+    """
+    fails = holds_not = 0.0
+    for edge, is_lower in sides:
+        sign = 1 if is_lower else -1
+        fails += chance_below(sign * edge - reach, sign * mean, stderr)
+        holds_not += chance_below(sign * edge + reach, sign * mean, stderr)
+    return fails, max(0.0, 1 - holds_not)
 
 
 def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, float]:

@@ -40,22 +40,14 @@ _NO_COST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMetric:
-    """A run metric.
+    """A run metric."""
 
-    Args:
-        fact: Returns the values of a document whose requests were all answered.
-        metric: Aggregates the values.
-        unknown: Error message if a document's values are unknown.
-        of_text: Whether it only exists for generations.
-        status: The status that is counted; other properties of documents are ignored
-            then.
-    """
-
-    metric: Metric
+    metric: Metric  # aggregates the values of documents
     fact: Callable[[Record], Fact] = lambda _: None
-    unknown: str = ""
-    of_text: bool = False
-    status: Status | None = None
+    """Returns the values of a document whose requests were all answered."""
+    unknown: str = ""  # error message if a document's values are unknown
+    of_text: bool = False  # whether it only exists for generations
+    status: Status | None = None  # status that is counted, instead of a fact
 
     @property
     def takes_all(self) -> bool:
@@ -71,17 +63,14 @@ class RunMetric:
     def fault(self, gate: Gate) -> str:
         """Why a gate cannot use it; empty if it can."""
         name = gate.metric
-        keys: dict[str, object] = {"baseline": gate.baseline, "reducer": gate.reducer}
-        keys |= {"filter": gate.filter}
-        odd = next((key for key, value in keys.items() if value), "")
-        if odd:
-            return f"{odd} cannot be used with {name}, which is a metric of this run"
-        if gate.over == "benchmark" or (gate.over != "run" and not self.metric.is_mean):
-            only = (
-                "over: run or over: population" if self.metric.is_mean else "over: run"
-            )
-            return f"{name} can only be judged {only}"
-        return ""
+        for key in ("baseline", "reducer", "filter"):
+            if getattr(gate, key):
+                return (
+                    f"{key} cannot be used with {name}, which is a metric of this run"
+                )
+        targets = ("run", "population") if self.metric.is_mean else ("run",)
+        only = " or ".join(f"over: {one}" for one in targets)
+        return "" if gate.over in targets else f"{name} can only be judged {only}"
 
 
 def _texts(record: Record) -> list[Response]:
@@ -176,25 +165,19 @@ def _amount(name: str, aggregate: Callable[[Sequence[Any]], Estimate]) -> Metric
 
 
 def _all() -> Iterator[RunMetric]:
-    shares: Mapping[str, tuple[Callable[[Record], Fact], bool]] = {
-        "truncated": (_truncated, False),
-        "cut_prompts": (_cut_prompt, False),
-        "cut_short": (_cut_short, True),
-        "length_limited": (partial(_ended, is_so=_is_at_limit), True),
-        "refused": (partial(_ended, is_so=_is_refused), True),
-    }
-    for name, (fact, of_text) in shares.items():
-        yield RunMetric(
-            metric=_share_of(name), fact=fact, unknown=_NO_FINISH, of_text=of_text
-        )
+    for name, fact, of_text in (
+        ("truncated", _truncated, False),
+        ("cut_prompts", _cut_prompt, False),
+        ("cut_short", _cut_short, True),
+        ("length_limited", partial(_ended, is_so=_is_at_limit), True),
+        ("refused", partial(_ended, is_so=_is_refused), True),
+    ):
+        metric = _share_of(name)
+        yield RunMetric(metric=metric, fact=fact, unknown=_NO_FINISH, of_text=of_text)
     for status in (Status.ERRORED, Status.UNSCORED):
         yield RunMetric(metric=_share_of(status.value), status=status)
-    yield RunMetric(
-        metric=_amount("tokens_per_answer", _mean),
-        fact=_tokens,
-        unknown=_NO_TOKENS,
-        of_text=True,
-    )
+    metric = _amount("tokens_per_answer", _mean)
+    yield RunMetric(metric=metric, fact=_tokens, unknown=_NO_TOKENS, of_text=True)
     for share in (50, 95, 99):
         metric = _amount(f"latency_p{share}", partial(_percentile, share))
         yield RunMetric(metric=metric, fact=_latencies, unknown=_NO_LATENCY)
@@ -224,21 +207,15 @@ def run_metrics_of(task: Task) -> dict[str, Metric]:
 
 def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
     """The values for these metrics of a scored document; empty without a response."""
-    facts: dict[str, Fact] = {}
-    if not record.own_responses and not record.error:
+    responses = record.own_responses
+    if not responses and not record.error:
         return dict.fromkeys(names, ())
-    is_answered = record.own_responses and not any(
-        one.error for one in record.own_responses
-    )
-    for name in names:
-        one = RUN_METRICS[name]
-        if one.status is not None:
-            continue
-        if is_answered:
-            facts[name] = one.fact(record)
-        elif name == "refused" and any(map(_is_refused, record.own_responses)):
-            facts[name] = (1.0,)
-    return facts
+    named = {name: RUN_METRICS[name] for name in names}
+    if responses and not any(one.error for one in responses):
+        counted = named.items()
+        return {name: one.fact(record) for name, one in counted if one.status is None}
+    is_refused = "refused" in named and any(map(_is_refused, responses))
+    return {"refused": (1.0,)} if is_refused else {}
 
 
 def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult | None:
@@ -248,20 +225,20 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
     tasks = result.members if isinstance(result, GroupResult) else (result,)
     if one is None or not tasks or any(m.name == gate.metric for m in result.metrics):
         return None
-    counted, n_absent, error = _counted(one, tasks)
-    metric = one.metric
+    counted, n_absent, unknown = _counted(one, tasks)
+    metric, error = one.metric, one.fault(gate) or unknown
     values = [score.value for record in counted for score in record.scores]
-    error = one.fault(gate) or error
     estimate = metric.aggregate(values) if values and not error else None
     n_missing = sum(task.n_missing for task in tasks)
     if not counted and not error and not n_missing:
         error = f"no document has {'a generated' if one.of_text else 'an'} answer"
+    answered = (one for task in tasks for one in task.records if not one.error)
     measured = MetricResult(
         name=metric.name,
         filter="none",
         estimate=estimate if isinstance(estimate, Estimate) else None,
         higher_is_better=metric.higher_is_better,
-        n_scored=max(1, _n_answered(tasks)) if error else len(values),
+        n_scored=max(1, len([*answered])) if error else len(values),
         n_errored=len(counted) - len(values),
         n_missing=n_missing,
         n_absent=n_absent,
@@ -279,10 +256,6 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
     )
 
 
-def _n_answered(tasks: Sequence[TaskResult]) -> int:
-    return sum(not record.error for task in tasks for record in task.records)
-
-
 def _counted(
     one: RunMetric, tasks: Sequence[TaskResult]
 ) -> tuple[list[Record], int, str]:
@@ -290,27 +263,22 @@ def _counted(
     metric has no value."""
     name = one.metric.name
     counted: list[Record] = []
-    n_all = n_unknown = n_absent = 0
-    for task in tasks:
-        for record in task.records:
-            if record.excluded:
-                continue
-            n_all += 1
-            if one.status is None and name not in record.facts and not record.error:
-                return [], 0, f"{name} was not kept when its documents were scored"
-            values = one.of(record)
-            if values is None:
-                n_unknown += name in record.facts
-                counted.append(_bare(record, len(counted), task.task.name))
-            elif values:
-                bare = _bare(record, len(counted), task.task.name)
-                value = values if one.takes_all else values[0]
-                score = Score(metric=name, value=value)
-                counted.append(replace(bare, error="", scores=(score,)))
-            else:
-                n_absent += not record.error
-    unknown = f"{n_unknown} of {n_all} documents" if n_unknown else ""
-    return counted, n_absent, one.unknown.format(unknown) if unknown else ""
+    n_unknown = n_absent = 0
+    records = [(t.task.name, r) for t in tasks for r in t.records if not r.excluded]
+    for task, record in records:
+        if one.status is None and name not in record.facts and not record.error:
+            return [], 0, f"{name} was not kept when its documents were scored"
+        values, bare = one.of(record), _bare(record, len(counted), task)
+        if values is None:
+            n_unknown += name in record.facts
+            counted.append(bare)
+        elif values:
+            score = Score(metric=name, value=values if one.takes_all else values[0])
+            counted.append(replace(bare, error="", scores=(score,)))
+        else:
+            n_absent += not record.error
+    unknown = one.unknown.format(f"{n_unknown} of {len(records)} documents")
+    return counted, n_absent, unknown if n_unknown else ""
 
 
 def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:

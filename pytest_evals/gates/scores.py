@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate, Verdict
-from pytest_evals.core.metric import Estimate, Metric, MetricResult
+from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.record import Score
 from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.errors import OptionError, Place
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge_observations
-from pytest_evals.gates.observations import Observations, prepared
+from pytest_evals.gates.observations import Observations
 from pytest_evals.gates.read.entry import read_expression, read_gate
 from pytest_evals.gates.read.text import ConditionError, read_condition
+from pytest_evals.gates.reducers import estimated_mean
+from pytest_evals.gates.selection import prepared
 from pytest_evals.gates.terms import InvalidGateError
-from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.stats.averages import mean
 
 Scores = Sequence[bool | float | None] | Sequence[Sequence[bool | float]]
 _TASK, _METRIC, _FIELD = "scores", "score", "cluster"
@@ -153,19 +155,13 @@ def _limits(ends: Any) -> tuple[float, float]:
 
 
 class _Columns(NamedTuple):
-    """The scores of documents.
+    """The scores of documents."""
 
-    Args:
-        n: Number of documents.
-        positions: Documents with a score.
-        values: Their scores; with repeats, the means of these.
-        rows: With repeats, all scores of each of these documents.
-    """
-
-    n: int
-    positions: Sequence[int]
-    values: list[float]
+    n: int  # number of documents
+    positions: Sequence[int]  # documents with a score
+    values: list[float]  # their scores; with repeats, the means of these
     rows: Sequence[tuple[float, ...]] = ()
+    """With repeats, all scores of each of these documents."""
 
 
 def _columns(
@@ -176,19 +172,14 @@ def _columns(
     entries = [*scores]
     if not entries:
         raise OptionError(f"{name} is empty")
-    n = len(entries)
-    positions: Sequence[int] = range(n)
+    if repeats is not None:
+        entries = _repeated(entries, name, repeats)
+    kept = [i for i, one in enumerate(entries) if one is not None]
     if repeats is None:
-        if None in entries:
-            positions = [i for i in positions if entries[i] is not None]
-        values = _numbers([entries[i] for i in positions], positions, name, limits)
-        return _Columns(n, positions, values)
-    if isinstance(repeats, bool) or not isinstance(repeats, Integral) or repeats < 2:
-        raise OptionError(f"repeats must be a whole number from 2 on, not {repeats!r}")
-    found = _repeated(entries, name, int(repeats))
-    kept = [i for i, row in enumerate(found) if row is not None]
-    rows = [tuple(_numbers(found[i], [i] * len(found[i]), name, limits)) for i in kept]
-    return _Columns(len(found), kept, [mean(row) for row in rows], rows)
+        values = _numbers([entries[i] for i in kept], kept, name, limits)
+        return _Columns(len(entries), kept, values)
+    rows = [tuple(_numbers(entries[i], [i] * repeats, name, limits)) for i in kept]
+    return _Columns(len(entries), kept, [mean(row) for row in rows], rows)
 
 
 def _numbers(
@@ -206,6 +197,8 @@ def _numbers(
 
 def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
     """Rows of ``repeats`` scores; a row with a missing score is missing."""
+    if isinstance(repeats, bool) or not isinstance(repeats, Integral) or repeats < 2:
+        raise OptionError(f"repeats must be a whole number from 2 on, not {repeats!r}")
     are_rows = {hasattr(one, "__iter__") for one in scores if one is not None}
     if len(are_rows) > 1:
         raise OptionError(f"{name} must be numbers or rows of {repeats}, not both")
@@ -274,42 +267,31 @@ _OWNERS = ("task", "group", "metric", "id")
 
 
 def _gate(entry: dict[str, Any], name: str, *, clustered: bool, repeated: bool) -> Gate:
-    text = entry.pop("text", None)
     source = Place(Path(name))
-    if text is not None:
-        gate = read_expression(text, source)
+    if "text" in entry:
+        gate = read_expression(entry["text"], source)
         if clustered:
             gate = replace(gate, over="population", cluster=_FIELD)
-        changed = replace(gate, task=_TASK, metric=_METRIC, filter="", id=name)
-    else:
-        if clustered:
-            entry["cluster"] = _FIELD
-        if repeated:
-            entry.setdefault("reducer", "mean")
-        read = read_gate({"metric": _METRIC, **entry}, task=_TASK, source=source)
-        changed = replace(read, id=name)
-    return changed
+        return replace(gate, task=_TASK, metric=_METRIC, filter="", id=name)
+    more = {"cluster": _FIELD} if clustered else {}
+    if repeated:
+        entry.setdefault("reducer", "mean")
+    read = read_gate({"metric": _METRIC, **entry, **more}, task=_TASK, source=source)
+    return replace(read, id=name)
 
 
 def _metric(columns: _Columns, limits: tuple[float, float]) -> MetricResult:
     values = columns.values
     is_count = all(one in (0, 1) for one in values)
-    number = None
-    if values:
-        number = Estimate(mean(values), mean_stderr(values), "analytic")
+    how = Metric(name=_METRIC, aggregate=estimated_mean, is_mean=True, limits=limits)
     return MetricResult(
         name=_METRIC,
         filter="none",
-        estimate=number,
+        estimate=estimated_mean(values) if values else None,
         n_scored=len(values),
         n_errored=columns.n - len(values),
         total=int(sum(values)) if is_count else None,
-        how=Metric(
-            name=_METRIC,
-            aggregate=lambda given: Estimate(mean(given), mean_stderr(given)),
-            is_mean=True,
-            limits=limits,
-        ),
+        how=how,
     )
 
 

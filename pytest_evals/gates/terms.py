@@ -42,16 +42,11 @@ def has_limits(gate: Gate) -> bool:
 
 
 class Condition(NamedTuple):
-    """One side of a gate.
-
-    Args:
-        threshold: On the scale of the estimate.
-        text: As typed.
-    """
+    """One side of a gate."""
 
     op: Literal[">=", ">", "<=", "<"]
-    threshold: Value
-    text: str
+    threshold: Value  # on the scale of the estimate
+    text: str  # as typed
 
     @property
     def is_lower(self) -> bool:
@@ -95,62 +90,45 @@ def _side(value: Value, edge: Value) -> int:
 
 
 class Pairs(NamedTuple):
-    """The paired documents of a baseline and this run.
+    """The paired documents of a baseline and this run."""
 
-    Args:
-        positions: Documents with a score in both.
-        old: Their values in the baseline.
-        new: Their values now.
-        lost: Position of each document without a score now → its value in the baseline.
-    """
-
-    positions: list[int]
-    old: list[Any]
-    new: list[Any]
+    positions: list[int]  # documents with a score in both
+    old: list[Any]  # their values in the baseline
+    new: list[Any]  # their values now
     lost: dict[int, Any]
+    """Position of each document without a score now → its value in the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateEstimate:
-    """A number with its uncertainty.
+    """A number with its uncertainty."""
 
-    Args:
-        value: Exact if documents are counted, else a double.
-        n: Number of scored documents.
-        count: Number of documents with value 1, ``None`` if the value is not their
-            share.
-        n_errored: Number of documents with an error.
-        n_unscored: Number of documents without a score value.
-        spread: Confidence limits and p-values, on ``scale``; ``None`` if the gate
-            compares the number only.
-        method: Name of their method.
-        scale: Scale of ``spread``: that of ``value``, its logarithm, or log(1 + value).
-        range: Smallest and largest possible value.
-        notes: Remarks on the estimate, one line each.
-        n_labels: Number of human labels that correct a judge; confidence limits are
-            then compared for every inference target.
-        n_whole: Documents of the benchmark, if only a sample was run and the others
-            are known from a baseline; 0 otherwise.
-        of_sample: Whether the documents are a sample of the benchmark that the baseline
-            does not complete.
-        judge_limits: Confidence limits over this run's documents, which cover the
-            judge's error only.
-    """
-
-    value: Value
+    value: Value  # exact if documents are counted, else a double
     n: int = 0
     count: int | None = None
+    """Number of documents with value 1, ``None`` if the value is not their share."""
     n_errored: int = 0
     n_unscored: int = 0
     spread: IntervalEstimate | None = None
+    """Confidence limits and p-values, on ``scale``; ``None`` if the gate compares the
+    number only."""
     method: str = ""
     scale: Literal["plain", "log", "log1p"] = "plain"
+    """Scale of ``spread``: that of ``value``, its logarithm, or log(1 + value)."""
     range: tuple[float, float] = (-math.inf, math.inf)
     notes: tuple[str, ...] = ()
     n_labels: int = 0
+    """Number of human labels that correct a judge; confidence limits are then compared
+    for every inference target."""
     n_whole: int = 0
+    """Documents of the benchmark, if only a sample was run and the others are known
+    from a baseline; 0 otherwise."""
     of_sample: bool = False
+    """Whether the documents are a sample of the benchmark that the baseline does not
+    complete."""
     judge_limits: tuple[float, float] = (-math.inf, math.inf)
+    """Confidence limits over this run's documents, which cover the judge's error
+    only."""
 
     @property
     def is_share(self) -> bool:
@@ -200,32 +178,22 @@ class GateEstimate:
 class ChangeEstimate(GateEstimate):
     """The change of a metric over the same documents: ``now - before``, or ``now /
     before - 1`` if ``scale`` is ``log1p``.
-
-    Args:
-        before: Value in the baseline; exact if documents are counted.
-        now: Value in this run.
-        shares: Documents with value 1 in one run only, if each value is 0 or 1.
-        unit: Unit of differences.
-        pairs: The documents.
     """
 
-    before: Value
+    before: Value  # value in the baseline; exact if documents are counted
     now: Value
     shares: PairedProportions | None = None
+    """Documents with value 1 in one run only, if each value is 0 or 1."""
     unit: Unit = "plain"
     pairs: Pairs | None = None
 
 
 class Bracket(NamedTuple):
-    """The estimates for possible scores of the documents without one.
-
-    Args:
-        estimates: With these scores at their extremes, from the lowest to the highest.
-        is_complete: Whether they are the estimates for all possible scores.
-    """
+    """The estimates for possible scores of the documents without one."""
 
     estimates: Sequence[GateEstimate] = ()
-    is_complete: bool = False
+    """With these scores at their extremes, from the lowest to the highest."""
+    is_complete: bool = False  # whether they are the estimates for all possible scores
 
 
 NO_BRACKET = Bracket()
@@ -253,18 +221,14 @@ def _margin_condition(margin: Margin, estimate: ChangeEstimate) -> Condition:
     before, threshold = estimate.before, Fraction(margin.value)
     if margin.key == "recovery":
         threshold = 1 - threshold
-    allowed: Value = threshold
     if estimate.scale == "log1p":
         # Relative to the baseline's value, like the estimate.
-        share = margin.allowed(float(before)) / float(before)
-        allowed = min(share, 1.0) if margin.sign > 0 else share
-    elif margin.relative:
-        if isinstance(before, Fraction):
-            allowed = threshold * abs(before)
-        else:
-            allowed = float(threshold) * abs(before)
-    elif not isinstance(before, Fraction):
-        allowed = float(threshold)
+        allowed: Value = margin.allowed(float(before)) / float(before)
+        allowed = min(allowed, 1.0) if margin.sign > 0 else allowed
+    elif isinstance(before, Fraction):
+        allowed = threshold * abs(before) if margin.relative else threshold
+    else:
+        allowed = float(threshold) * (abs(before) if margin.relative else 1.0)
     op: Literal[">=", "<="] = ">=" if margin.sign > 0 else "<="
     return Condition(op, -margin.sign * allowed, str(margin))
 
@@ -280,9 +244,10 @@ def compares_limits(gate: Gate, estimate: GateEstimate) -> bool:
 
 def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
     """One-sided p-value of a failure; ``None`` if no condition can fail."""
-    able = [one for one in conditions if one.can_fail(estimate.range)]
-    found = (_p_value(one, estimate, less=one.is_lower) for one in able)
-    return min(found, default=None)
+    able = (one for one in conditions if one.can_fail(estimate.range))
+    return min(
+        (_p_value(one, estimate, less=one.is_lower) for one in able), default=None
+    )
 
 
 def p_passes(conditions: Sequence[Condition], estimate: GateEstimate) -> float:
@@ -296,20 +261,15 @@ def _p_value(condition: Condition, estimate: GateEstimate, *, less: bool) -> flo
 
 
 class Decision(NamedTuple):
-    """The outcome of a gate.
-
-    Args:
-        conditions: All conditions of the gate.
-        condition: The one that decided it; ``None`` for gates without conditions.
-        interval: The confidence limits, ``None`` if the number was compared.
-        p_fails: One-sided p-value of "all conditions hold": small values are evidence
-            of a failure; ``None`` if the number was compared or no condition can fail.
-        p_passes: One-sided p-value of "a condition does not hold".
-    """
+    """The outcome of a gate."""
 
     outcome: Outcome
     conditions: tuple[Condition, ...] = ()
     condition: Condition | None = None
+    """The one that decided it; ``None`` for gates without conditions."""
     interval: Interval | None = None
+    """The confidence limits, ``None`` if the number was compared."""
     p_fails: float | None = None
+    """One-sided p-value of "all conditions hold": small values are evidence of a
+    failure; ``None`` if the number was compared or no condition can fail."""
     p_passes: float | None = None

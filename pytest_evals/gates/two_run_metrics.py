@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_evals.core.gate import Gate
@@ -14,8 +14,9 @@ from pytest_evals.core.reference import ComparedValues, Find, Reference
 from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
-from pytest_evals.gates.observations import Observations, labels_in, shared_records
+from pytest_evals.gates.observations import Observations
 from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.selection import labels_in, shared_records
 from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.divergence import divergence, least_divergence
@@ -114,15 +115,12 @@ def _values(
 
 
 def _only_filter(gate: Gate, records: Sequence[Record]) -> str:
-    filters = [*dict.fromkeys(key for one in records for key in _filters(one))]
+    compared = (one.compared for one in records if one.compared)
+    filters = [*dict.fromkeys(name for one in compared for name in one.answers)]
     if len(filters) > 1:
         names = ", ".join(repr(f"{gate.metric},{one}") for one in filters)
         raise InvalidGateError(f"the task has several filters: name one of {names}")
     return filters[0] if filters else "none"
-
-
-def _filters(record: Record) -> Iterator[str]:
-    yield from record.compared.answers if record.compared else ()
 
 
 def _value(
@@ -170,8 +168,7 @@ def _of_tokens(old: str, new: str, positions: _Positions) -> float | None:
     generations: after it, the contexts of the two models differ.
     """
     divergences = []
-    pairs = zip(_read(old), _read(new), strict=False)
-    for (was, before), (now, after) in pairs:
+    for (was, before), (now, after) in zip(_read(old), _read(new), strict=False):
         if not before or not after:
             break
         first, second = dict(before), dict(after)
@@ -198,10 +195,9 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
         "agreement": "an answer",
         "flips": "a correct or wrong result",
     }[gate.metric]
-    if gate.metric == "kl" and not any(
-        one.compared and one.compared.logprobs for one in records
-    ):
-        if not any(one.compared and one.compared.top_logprobs for one in records):
+    compared = [one.compared for one in records if one.compared]
+    if gate.metric == "kl" and not any(one.logprobs for one in compared):
+        if not any(one.top_logprobs for one in compared):
             why = (
                 "the model returns no top log-probabilities of generated tokens, which "
                 "kl needs; hf: models and openai: servers with logprobs do (not with "

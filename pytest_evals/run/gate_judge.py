@@ -11,7 +11,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge
-from pytest_evals.gates.observations import all_tied
+from pytest_evals.gates.selection import all_tied
 from pytest_evals.run.baselines import Baselines
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping, control_of

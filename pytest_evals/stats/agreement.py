@@ -17,15 +17,11 @@ Units = Sequence[Sequence[float]]
 
 
 class AlphaLimits(NamedTuple):
-    """Confidence limits of Krippendorff's alpha.
-
-    Args:
-        n_undefined: Resamples without a value, which are left out.
-    """
+    """Confidence limits of Krippendorff's alpha."""
 
     low: float
     high: float
-    n_undefined: int
+    n_undefined: int  # resamples without a value, which are left out
 
 
 def krippendorff_alpha(units: Units) -> float | None:
@@ -113,11 +109,6 @@ def slope_within(
 
     The p-value is that of seeded permutations of x within the groups, which also holds
     for few values and for values of 0 and 1.
-
-    Args:
-        groups: (n,) the group of each value.
-        x: (n,)
-        y: (n,)
     """
     import numpy as np
 

@@ -74,7 +74,6 @@ def clustered_stderr(
 
     Args:
         deviations: (n,) each value minus the mean, or its influence on a statistic.
-        labels: (n,) the cluster of each value; at least two different ones.
 
     Raises:
         ValueError: There is only one cluster.

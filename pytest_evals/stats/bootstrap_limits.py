@@ -14,8 +14,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_evals.stats.interval_methods import NormalEstimate
-from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.interval_methods import ConfidenceInterval, NormalEstimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,19 +44,14 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """An estimate and its bootstrap replicates, with Efron's corrections (BCa, 1987).
-
-    Args:
-        ordered: Its replicates in ascending order.
-        bias: z of the fraction of replicates below the value; 0 for plain percentiles.
-        acceleration: Rate of change of the standard error with the value; 0 for plain
-            percentiles.
-    """
+    """An estimate and its bootstrap replicates, with Efron's corrections (BCa)."""
 
     value: float
-    ordered: Sequence[float]
+    ordered: Sequence[float]  # its replicates in ascending order
     bias: float = 0.0
+    """z of the fraction of replicates below the value; 0 for plain percentiles."""
     acceleration: float = 0.0
+    """Rate of change of the standard error with the value; 0 for plain percentiles."""
 
     @property
     def stderr(self) -> float:
@@ -114,8 +108,6 @@ def resample_sums(
     """Bootstrap a statistic of sums over documents.
 
     Args:
-        columns: (m, n): m numbers for each of n documents or clusters.
-        score: Maps the m sums to the statistic.
         corrected: Whether to correct for bias and skewness (BCa), which needs a
             statistic that is smooth in its sums.
     """
@@ -226,16 +218,11 @@ def _corrected(
 
 
 class Quotient(NamedTuple):
-    """A ratio of two sums.
+    """A ratio of two sums."""
 
-    Args:
-        above: (n,) each unit's contribution to the numerator.
-        below: (n,) its contribution to the denominator, which is positive in all
-            resamples.
-    """
-
-    above: Sequence[float]
+    above: Sequence[float]  # (n,) each unit's contribution to the numerator
     below: Sequence[float]
+    """(n,) its contribution to the denominator, which is positive in all resamples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,27 +247,21 @@ class BootstrapT:
         return self.scores[min(max(at, 1), n) - 1]
 
     def p_less(self, bound: float) -> float:
-        """Return the fraction of resamples with a score at most the distance to the
-        bound."""
-        return (1 + bisect_right(self.scores, self._score(bound))) / self._n
+        """Return the fraction of resamples with a score up to that of the bound."""
+        at_most = bisect_right(self.scores, self._score(bound))
+        return (1 + at_most) / (1 + len(self.scores))
 
     def p_greater(self, bound: float) -> float:
-        """Return the fraction of resamples with a score at least the distance to the
-        bound."""
+        """Return the fraction of resamples with a score from that of the bound on."""
         below = bisect_left(self.scores, self._score(bound))
-        return (1 + len(self.scores) - below) / self._n
+        return (1 + len(self.scores) - below) / (1 + len(self.scores))
 
     def scaled(self, factor: float) -> BootstrapT:
-        """Return the estimate with the standard error divided by the square root of the
-        factor."""
+        """Return the estimate with its standard error over the factor's root."""
         return replace(self, stderr=self.stderr / math.sqrt(factor))
 
     def _score(self, bound: float) -> float:
         return (self.value - bound) / self.stderr
-
-    @property
-    def _n(self) -> int:
-        return len(self.scores) + 1
 
 
 def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
@@ -335,7 +316,6 @@ def _moments(
 
     Args:
         sums: (b, m + m * m) sums of m columns and of their products.
-        m: Number of columns: numerator and denominator of each ratio.
     """
     import numpy as np
 

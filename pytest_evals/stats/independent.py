@@ -11,19 +11,35 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.stats.interval_methods import (
+    ConfidenceInterval,
     ExactValue,
     IntervalEstimate,
     NormalEstimate,
 )
-from pytest_evals.stats.intervals import ConfidenceInterval
 
 _HALVINGS = 60
 _USUAL = 0.95
 """Confidence of the interval that replaces a zero standard error."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndependentDifference:
+class KnownLimits:
+    """P-values of an estimate by its confidence limits."""
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return both confidence limits, each one-sided at this confidence level."""
+        raise NotImplementedError
+
+    def p_less(self, bound: float) -> float:
+        """Return the p-value of "the true value is less than the bound"."""
+        return _p_value(lambda level: self.interval(level).high < bound)
+
+    def p_greater(self, bound: float) -> float:
+        """Return the p-value of "the true value is greater than the bound"."""
+        return _p_value(lambda level: self.interval(level).low > bound)
+
+
+@dataclass(frozen=True)
+class IndependentDifference(KnownLimits):
     """``new - old`` of two independent estimates, from the confidence limits of each.
 
     MOVER, the method of variance estimates recovery (Zou and Donner 2008, Statistics in
@@ -51,14 +67,6 @@ class IndependentDifference:
         above = math.hypot(new.high - self.new.value, self.old.value - old.low)
         return ConfidenceInterval(self.value - below, self.value + above)
 
-    def p_less(self, bound: float) -> float:
-        """Return the p-value of "the true difference is less than the bound"."""
-        return _p_value(lambda level: self.interval(level).high < bound)
-
-    def p_greater(self, bound: float) -> float:
-        """Return the p-value of "the true difference is greater than the bound"."""
-        return _p_value(lambda level: self.interval(level).low > bound)
-
     def scaled(self, factor: float) -> IndependentDifference:
         """Return the difference with the new sample larger by this factor; both, if
         both are samples of one set."""
@@ -78,24 +86,17 @@ def _at_least(k: int, n: int, count: int, size: int) -> float:
     return float(hypergeom.sf(k - 1, size, count, n))
 
 
-@dataclass(frozen=True, slots=True)
-class SampledShare:
+@dataclass(frozen=True)
+class SampledShare(KnownLimits):
     """A share of a finite set, known from a sample without replacement, with exact
     hypergeometric limits.
-
-    Args:
-        total: Documents of the sample with the property.
-        n: Size of the sample.
-        size: Size of the set.
-        whole: Number that shares are relative to, at least ``size``.
-        known: Share that is added.
     """
 
-    total: float
-    n: float
-    size: int
-    whole: int
-    known: float = 0.0
+    total: float  # documents of the sample with the property
+    n: float  # size of the sample
+    size: int  # size of the set
+    whole: int  # number that shares are relative to, at least ``size``
+    known: float = 0.0  # share that is added
 
     @property
     def value(self) -> float:
@@ -116,29 +117,14 @@ class SampledShare:
         exclude."""
         k, n, alpha = round(self.total), round(self.n), 1 - confidence
         counts = range(k, self.size - n + k + 1)  # those that are possible
-        lowest = k + bisect_right(
-            counts, alpha, key=lambda count: _at_least(k, n, count, self.size)
-        )
-        highest = (
-            k
-            - 1
-            + bisect_left(
-                counts,
-                1 - alpha,
-                key=lambda count: _at_least(k + 1, n, count, self.size),
-            )
-        )
-        return ConfidenceInterval(
-            self._share(lowest), self._share(max(lowest, highest))
-        )
 
-    def p_less(self, bound: float) -> float:
-        """Return the p-value of "the true share is less than the bound"."""
-        return _p_value(lambda level: self.interval(level).high < bound)
+        def chance(least: int) -> Callable[[int], float]:
+            return lambda count: _at_least(least, n, count, self.size)
 
-    def p_greater(self, bound: float) -> float:
-        """Return the p-value of "the true share is greater than the bound"."""
-        return _p_value(lambda level: self.interval(level).low > bound)
+        lowest = k + bisect_right(counts, alpha, key=chance(k))
+        highest = k - 1 + bisect_left(counts, 1 - alpha, key=chance(k + 1))
+        ends = lowest, max(lowest, highest)
+        return ConfidenceInterval(*map(self._share, ends))
 
     def scaled(self, factor: float) -> SampledShare:
         """Return the same share of a larger sample, up to the whole set."""

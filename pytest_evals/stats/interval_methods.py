@@ -1,17 +1,24 @@
 """Estimates with one-sided confidence limits and p-values.
 
 Every :class:`IntervalEstimate` has the same interface: proportions, means, differences
-and bootstrap replicates.
+and bootstrap replicates. Each limit is one-sided at its own level: with confidence
+0.95, the true value is below the lower limit in at most 5% of samples, and above the
+upper limit in at most 5%. Together the limits form a 90% confidence interval.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
+from statistics import NormalDist
+from typing import NamedTuple, Protocol
 
-from pytest_evals.stats.beta import beta_cdf, beta_quantile, beta_sf
-from pytest_evals.stats.intervals import ConfidenceInterval, cumulative, student
+
+class ConfidenceInterval(NamedTuple):
+    """Two one-sided confidence limits."""
+
+    low: float
+    high: float
 
 
 class IntervalEstimate(Protocol):
@@ -50,15 +57,10 @@ class IntervalEstimate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """A proportion of independent documents, with exact binomial limits.
+    """A proportion of independent documents, with exact binomial limits."""
 
-    Args:
-        total: Number of successes; may be fractional when planning.
-        n: Number of documents, at least 1.
-    """
-
-    total: float
-    n: float
+    total: float  # number of successes; may be fractional when planning
+    n: float  # number of documents, at least 1
 
     @property
     def value(self) -> float:
@@ -72,9 +74,11 @@ class Proportion:
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the Clopper-Pearson limits (1934)."""
+        from scipy.special import betaincinv
+
         k, n, alpha = self.total, self.n, 1 - confidence
-        low = beta_quantile(k, n - k + 1, alpha) if k else 0.0
-        high = beta_quantile(k + 1, n - k, confidence) if k < n else 1.0
+        low = float(betaincinv(k, n - k + 1, alpha)) if k else 0.0
+        high = float(betaincinv(k + 1, n - k, confidence)) if k < n else 1.0
         return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
@@ -83,7 +87,9 @@ class Proportion:
             return 0.0
         if self.total >= self.n or bound <= 0:
             return 1.0
-        return beta_sf(self.total + 1, self.n - self.total, bound)
+        from scipy.special import betaincc
+
+        return float(betaincc(self.total + 1, self.n - self.total, bound))
 
     def p_greater(self, bound: float) -> float:
         """Return P(X >= total) for n documents with the bound as probability."""
@@ -91,7 +97,9 @@ class Proportion:
             return 0.0
         if self.total <= 0 or bound >= 1:
             return 1.0
-        return beta_cdf(self.total, self.n - self.total + 1, bound)
+        from scipy.special import betainc
+
+        return float(betainc(self.total, self.n - self.total + 1, bound))
 
     def scaled(self, factor: float) -> Proportion:
         """Return the same proportion with the sample size multiplied by this factor."""
@@ -100,37 +108,38 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True)
 class NormalEstimate:
-    """An estimate with normal error and a known or estimated standard error.
-
-    Args:
-        df: Degrees of freedom of the standard error; infinite if it is known.
-        low: Smallest possible value; limits are clipped to it.
-        high: Largest possible value.
-    """
+    """An estimate with normal error and a known or estimated standard error."""
 
     value: float
     stderr: float
     df: float = math.inf
-    low: float = -math.inf
-    high: float = math.inf
+    """Degrees of freedom of the standard error; infinite if it is known."""
+    low: float = -math.inf  # smallest possible value; limits are clipped to it
+    high: float = math.inf  # largest possible value
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the limits of Student's t; of the normal distribution if the standard
         error is known."""
-        low, high = student(self.value, self.stderr, self.df, confidence)
+        reach = self.stderr and quantile(confidence, self.df) * self.stderr
+        low, high = self.value - reach, self.value + reach
         return ConfidenceInterval(max(low, self.low), min(high, self.high))
 
     def p_less(self, bound: float) -> float:
         """Return the p-value from the same distribution."""
-        if self.stderr == 0:
-            return 1.0 if self.value >= bound else 0.0
-        return cumulative((self.value - bound) / self.stderr, self.df)
+        return self._cumulative(self.value - bound)
 
     def p_greater(self, bound: float) -> float:
         """Return the p-value from the same distribution."""
+        return self._cumulative(bound - self.value)
+
+    def _cumulative(self, away: float) -> float:
         if self.stderr == 0:
-            return 1.0 if self.value <= bound else 0.0
-        return cumulative((bound - self.value) / self.stderr, self.df)
+            return float(away >= 0)
+        if math.isinf(self.df):
+            return NormalDist().cdf(away / self.stderr)
+        from scipy.special import stdtr
+
+        return float(stdtr(self.df, away / self.stderr))
 
     def scaled(self, factor: float) -> NormalEstimate:
         """Return the estimate with its standard error over the factor's root."""
@@ -138,45 +147,29 @@ class NormalEstimate:
         return replace(self, stderr=stderr, df=self.df * factor)
 
 
+def quantile(confidence: float, df: float) -> float:
+    """Return the quantile of Student's t; normal if ``df`` is infinite."""
+    if math.isinf(df):
+        return NormalDist().inv_cdf(confidence)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, confidence))
+
+
 @dataclass(frozen=True, slots=True)
-class ExactValue:
+class ExactValue(NormalEstimate):
     """A value without uncertainty."""
 
     value: float = 0.0
-
-    @property
-    def stderr(self) -> float:
-        """Return zero."""
-        return 0.0
-
-    def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return the value as both limits."""
-        return ConfidenceInterval(self.value, self.value)
-
-    def p_less(self, bound: float) -> float:
-        """Return 0 or 1."""
-        return 1.0 if self.value >= bound else 0.0
-
-    def p_greater(self, bound: float) -> float:
-        """Return 0 or 1."""
-        return 1.0 if self.value <= bound else 0.0
-
-    def scaled(self, factor: float) -> ExactValue:
-        """Return the same value."""
-        return self
+    stderr: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class WidestInterval:
-    """The most conservative of several methods for one estimate.
+    """The most conservative of several methods for one estimate."""
 
-    Args:
-        methods: At least one.
-        center: The estimate; by default that of the first method.
-    """
-
-    methods: tuple[IntervalEstimate, ...]
-    center: float | None = None
+    methods: tuple[IntervalEstimate, ...]  # at least one
+    center: float | None = None  # the estimate; by default that of the first method
 
     @property
     def value(self) -> float:

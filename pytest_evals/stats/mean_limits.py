@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from pytest_evals.stats.interval_methods import WidestInterval
-from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.exponential_sums import probability_not_positive
+from pytest_evals.stats.interval_methods import ConfidenceInterval, WidestInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,105 +38,9 @@ if TYPE_CHECKING:
 
 MOST_DISTINCT = 512
 """Maximum number of distinct values; more are binned by their mean."""
-_STEPS = 128
-"""Steps of double exponential quadrature on each side of the middle."""
-_NODES_PER_WIDTH = 3.2
-"""Nodes of Gauss-Legendre quadrature, per width of the integrand."""
-_NOTHING = 40.0
-"""Logarithm of a factor that double precision does not show."""
 _TOLERANCE = 1e-10
 """Tolerance of confidence limits, relative to the range."""
-_NEAR = 1e-4
-"""Relative distance from the saddlepoint that is near enough: the integral is the same
-on any line between the poles."""
 _ROUNDING = 1e-13
-
-
-def probability_not_positive(
-    coefficients: NDArray[np.float64], counts: NDArray[np.float64]
-) -> float:
-    """Return P(sum of c_j E_jk <= 0) for independent standard exponential E_jk.
-
-    Inverts the moment generating function along the vertical line through its
-    saddlepoint (Daniels 1954); accurate to 1e-9 for small probabilities.
-
-    Args:
-        coefficients: (m,) the c_j.
-        counts: (m,) multiplicity of each coefficient, more than 0.
-    """
-    import numpy as np
-
-    varying = coefficients != 0
-    c, counts = coefficients[varying], counts[varying]
-    if not len(c) or c.max() <= 0:
-        return 1.0
-    if c.min() >= 0:
-        return 0.0
-    c = c / np.abs(c).max()
-    s, scale = _saddlepoint(c, counts)
-    # -sum of counts * log(1 - z c), in real numbers: complex logarithms are slow
-    real = 1 - s * c  # (m,), positive between the poles
-    slope = scale * c / real
-    y, weights = _nodes(lambda end: float(counts @ np.log1p((slope * end) ** 2)) / 2)
-    ratio = slope[:, None] * y  # (m, t)
-    size = counts @ np.log(real) + counts @ np.log1p(ratio * ratio) / 2
-    log_mgf = 1j * (counts @ np.arctan(ratio)) - size
-    z = s + 1j * scale * y
-    tail = float(((np.exp(log_mgf) / z).real * weights).sum()) * scale / math.pi
-    return min(1.0, max(0.0, -tail if s < 0 else 1 - tail))
-
-
-def _nodes(
-    decay: Callable[[float], float],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of a quadrature from 0 on. ``decay``: logarithm of the
-    factor by which the integrand is smaller at a distance, in units of its width.
-
-    Gauss-Legendre if it is nothing after a few widths, as for many documents; else
-    double exponential.
-    """
-    import numpy as np
-
-    for end in (10.0, 20.0, 40.0):
-        if decay(end) > _NOTHING:
-            at, weights = _legendre(int(_NODES_PER_WIDTH * end))
-            return (at + 1) * end / 2, weights * end / 2
-    t = np.linspace(-3.4, 3.4, 2 * _STEPS + 1)
-    y = np.exp(math.pi / 2 * np.sinh(t))
-    return y, (t[1] - t[0]) * math.pi / 2 * np.cosh(t) * y
-
-
-@cache
-def _legendre(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    from numpy.polynomial.legendre import leggauss
-
-    return leggauss(n)
-
-
-def _saddlepoint(
-    c: NDArray[np.float64], counts: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return the minimum of the moment generating function, kept away from its pole at
-    0, and the width of the integrand there."""
-    import numpy as np
-
-    low, high = float(1 / c.min()), float(1 / c.max())
-    left, right, s = low, high, 0.0
-    for _ in range(200):
-        ratio = c / (1 - s * c)
-        slope = float((counts * ratio).sum())
-        left, right = (left, s) if slope > 0 else (s, right)
-        step = s - slope / float((counts * ratio * ratio).sum())
-        step = step if left < step < right else (left + right) / 2
-        if abs(step - s) <= _NEAR * max(abs(step), abs(s)):
-            break
-        s = step
-    width = 1 / math.sqrt(float((counts * (c / (1 - s * c)) ** 2).sum()))
-    if abs(s) < 0.3 * width:
-        s = math.copysign(0.3 * width, s)
-        s = s if low < s < high else (low if s < 0 else high) / 2
-        width = 1 / math.sqrt(float((counts * (c / (1 - s * c)) ** 2).sum()))
-    return s, width if np.isfinite(width) else 1.0
 
 
 Kinds = Sequence[tuple[float, float]]
@@ -162,11 +66,11 @@ class GaffkeLimits:
         raise NotImplementedError
 
     def p_less(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true mean is less than the bound"."""
+        """Return the p-value of "the true mean is less than the bound"."""
         return self._p_value(bound, -1.0)
 
     def p_greater(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true mean is greater than the bound"."""
+        """Return the p-value of "the true mean is greater than the bound"."""
         return self._p_value(bound, 1.0)
 
     def _p_value(self, bound: float, sign: float) -> float:
@@ -221,23 +125,18 @@ class GaffkeLimits:
 class BoundedMean(GaffkeLimits):
     """The mean of values in a known range, or a ratio of sums, as an
     :class:`~.interval_methods.IntervalEstimate`.
-
-    Args:
-        stderr: Its standard error; cluster-robust if there are clusters.
-        high: Upper end of the range.
-        units: Independent units, merged by equal sum and size: (sum, size, count) each.
-            The size is the contribution to the denominator.
-        kinds: The extreme documents; of a mean, ``low`` and ``high``.
-        pseudo_size: Documents of a pseudo-unit: those in the unit of an average one.
     """
 
     value: float
-    stderr: float
+    stderr: float  # its standard error; cluster-robust if there are clusters
     low: float
     high: float
     units: tuple[tuple[float, float, float], ...]
-    kinds: Kinds
+    """Independent units, merged by equal sum and size: (sum, size, count) each. The
+    size is the contribution to the denominator."""
+    kinds: Kinds  # the extreme documents; of a mean, ``low`` and ``high``
     pseudo_size: float
+    """Documents of a pseudo-unit: those in the unit of an average one."""
 
     @cached_property
     def table(self) -> Numbers:
@@ -282,7 +181,6 @@ def bounded_mean(
     """Estimate the mean of values in a known range, with confidence limits.
 
     Args:
-        values: (n,) at least one, each in the range.
         high: Upper end of the range, more than ``low``.
         clusters: (n,) cluster label of each value; ``None`` if the values are
             independent. With clusters, the wider of the clustered and the independent
@@ -303,16 +201,25 @@ def bounded_mean(
         documents = [(float(value), 1.0) for value in values]
         return _clustered(documents, kinds, clusters)
     value = math.fsum(values) / len(array)
-    distinct, counts = np.unique(array, return_counts=True)
+    distinct, found = np.unique(array, return_counts=True)
+    counts = found.astype(np.float64)
     square = math.fsum(counts * (distinct - value) ** 2)
     if len(distinct) > MOST_DISTINCT:
-        away = (distinct - distinct[0]) / (distinct[-1] - distinct[0])
-        at = np.rint(away * MOST_DISTINCT).astype(int)
-        sums, counts = np.bincount(at, distinct * counts), np.bincount(at, counts)
-        distinct, counts = sums[counts > 0] / counts[counts > 0], counts[counts > 0]
+        distinct, counts = binned(distinct, counts)
     rows = zip(distinct.tolist(), counts.tolist(), strict=True)
-    units = [(one, 1.0, float(n)) for one, n in rows]
+    units = [(one, 1.0, n) for one, n in rows]
     return _of_moments(len(array), value, square, units, kinds)
+
+
+def binned(numbers: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """Return fewer numbers, the means of nearly equal ones, and their counts."""
+    import numpy as np
+
+    away = (numbers - numbers.min()) / np.ptp(numbers)
+    at = np.rint(away * MOST_DISTINCT).astype(int)
+    n = np.bincount(at, counts)
+    means = np.bincount(at, numbers * counts)[n > 0] / n[n > 0]
+    return means, n[n > 0].astype(np.float64)
 
 
 def bounded_ratio(
@@ -324,9 +231,7 @@ def bounded_ratio(
     limits.
 
     Args:
-        documents: (n,) what each adds to the numerator and to the denominator.
         kinds: The possible contributions of one document, with denominators above 0.
-        clusters: As for :func:`bounded_mean`.
 
     Raises:
         ValueError: The denominator is 0.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.interval_methods import ConfidenceInterval
 
 _HALVINGS = 60
 """Bisection steps that bring an interval of length 2 below double precision."""
@@ -24,20 +24,14 @@ _NEGLIGIBLE = 1e-12
 
 
 class PairedProportions(NamedTuple):
-    """Discordant answers of two systems on the same documents.
-
-    Args:
-        gained: Documents that only the second system answers correctly; fractional when
-            planning.
-        lost: Documents that only the first system answers correctly.
-        n: Number of documents, at least 1.
-        times: Factor on the sample size, when planning.
-    """
+    """Discordant answers of two systems on the same documents."""
 
     gained: float
-    lost: float
-    n: int
-    times: float = 1.0
+    """Documents that only the second system answers correctly; fractional when
+    planning."""
+    lost: float  # documents that only the first system answers correctly
+    n: int  # number of documents, at least 1
+    times: float = 1.0  # factor on the sample size, when planning
 
     @property
     def value(self) -> float:

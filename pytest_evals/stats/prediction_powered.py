@@ -26,31 +26,31 @@ from functools import cached_property
 from statistics import NormalDist
 
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate, Proportion
-from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.interval_methods import (
+    ConfidenceInterval,
+    ExactValue,
+    IntervalEstimate,
+    Proportion,
+)
 from pytest_evals.stats.mean_limits import bounded_mean
 
+METHOD = "prediction-powered"
 _NODES = 16
 """Quadrature nodes of the distribution of the judge's mean."""
 _TOLERANCE = 1e-7
+Quantiles = Sequence[tuple[float, float]]
+"""Quantiles of a confidence distribution of the judge's mean, and their weights."""
 
 
 @dataclass(frozen=True)
 class RectifiedMean:
     """The mean of human ratings, as an
     :class:`~.interval_methods.IntervalEstimate`.
-
-    Args:
-        rectifier: Mean of ``Y - weight f`` over the labelled documents.
-        judged: Mean of f: exact for the documents of a run.
-        weight: Weight of the judge, from 0 to 1.
-        low: Smallest possible value.
-        high: Largest possible value.
     """
 
-    rectifier: IntervalEstimate
-    judged: IntervalEstimate
-    weight: float
+    rectifier: IntervalEstimate  # mean of ``Y - weight f`` over the labelled documents
+    judged: IntervalEstimate  # mean of f: exact for the documents of a run
+    weight: float  # weight of the judge, from 0 to 1
     low: float = 0.0
     high: float = 1.0
 
@@ -78,27 +78,20 @@ class RectifiedMean:
         return self._melded(self.rectifier.p_greater, self._lowest, bound)
 
     def _melded(
-        self,
-        p_value: Callable[[float], float],
-        judged: Sequence[tuple[float, float]],
-        bound: float,
+        self, p_value: Callable[[float], float], judged: Quantiles, bound: float
     ) -> float:
         p = sum(share * p_value(bound - self.weight * at) for at, share in judged)
         return min(1.0, p)
 
     @cached_property
-    def _lowest(self) -> Sequence[tuple[float, float]]:
-        """Quantiles of the lower confidence distribution of the judge's mean, and their
-        weights."""
+    def _lowest(self) -> Quantiles:
         return self._quantiles(self.judged.p_greater)
 
     @cached_property
-    def _highest(self) -> Sequence[tuple[float, float]]:
+    def _highest(self) -> Quantiles:
         return self._quantiles(lambda at: 1 - self.judged.p_less(at))
 
-    def _quantiles(
-        self, cumulative: Callable[[float], float]
-    ) -> Sequence[tuple[float, float]]:
+    def _quantiles(self, cumulative: Callable[[float], float]) -> Quantiles:
         if isinstance(self.judged, ExactValue) or not self.weight:
             return ((self.judged.value, 1.0),)
         from numpy.polynomial.hermite_e import hermegauss
@@ -110,14 +103,10 @@ class RectifiedMean:
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper confidence limit, each one-sided."""
-        z = NormalDist().inv_cdf(confidence)
-
-        def upper(at: float) -> float:
-            return 1 - self.p_less(at)
-
+        z, ends = NormalDist().inv_cdf(confidence), (self.low, self.high)
         return ConfidenceInterval(
-            _quantile(self.p_greater, -z, self.low, self.high),
-            _quantile(upper, z, self.low, self.high),
+            _quantile(self.p_greater, -z, *ends),
+            _quantile(lambda at: 1 - self.p_less(at), z, *ends),
         )
 
     def scaled(self, factor: float) -> RectifiedMean:
@@ -150,13 +139,7 @@ def _quantile(
 def tuned_weight(
     human: Sequence[float], judge: Sequence[float], others: Sequence[float]
 ) -> float:
-    """Return the weight of the judge with the smallest variance, from 0 to 1.
-
-    Args:
-        human: (n,) ratings of the labelled documents.
-        judge: (n,) the judge's ratings of the same documents.
-        others: The judge's ratings of the documents without a label.
-    """
+    """Return the weight of the judge with the smallest variance, from 0 to 1."""
     ratings = [*judge, *others]
     middle, human_mean, judge_mean = mean(ratings), mean(human), mean(judge)
     variance = math.fsum((one - middle) ** 2 for one in ratings)
@@ -202,12 +185,10 @@ def mean_of_population(
     *,
     clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> RectifiedMean:
-    """Return the mean of human ratings over the population of a run's documents.
+    """Return the mean of human ratings over the population of a run's documents, whose
+    ratings are those of :func:`mean_of_run`.
 
     Args:
-        human: As in :func:`mean_of_run`.
-        judge: As in :func:`mean_of_run`.
-        others: As in :func:`mean_of_run`.
         clusters: Cluster labels of the documents with and without a human label; no
             cluster has both.
     """

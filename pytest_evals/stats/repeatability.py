@@ -6,26 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
-from pytest_evals.stats.intervals import quantile
+from pytest_evals.stats.interval_methods import NormalEstimate, Proportion, quantile
 
 _USUAL = 0.95
 
 
 class Repeatability(NamedTuple):
-    """Variation observed over repeated runs on the same documents.
-
-    Args:
-        rate: Mean squared change of a document between two runs; for correct/wrong
-            answers, the flip rate.
-        stderr: Standard deviation of a run's mean, derived from that rate.
-        spread: Observed standard deviation of the runs' means.
-    """
+    """Variation observed over repeated runs on the same documents."""
 
     mean: float
     rate: float
-    stderr: float
-    spread: float
+    """Mean squared change of a document between two runs; for correct/wrong answers,
+    the flip rate."""
+    stderr: float  # standard deviation of a run's mean, derived from that rate
+    spread: float  # observed standard deviation of the runs' means
 
 
 def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
@@ -60,7 +54,6 @@ def mean_over_reruns(
 
     Args:
         answers: At least two values for each document.
-        limits: Range of the values.
     """
     import numpy as np
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_evals.stats.intervals import ConfidenceInterval
+from pytest_evals.stats.interval_methods import ConfidenceInterval
 
 Numbers = NDArray[np.float64]
 
@@ -55,9 +55,6 @@ class Evidence:
 
     def read(self, values: Numbers) -> None:
         """Bet on each of the next numbers, in order.
-
-        Args:
-            values: (k,) from 0 to 1.
 
         Raises:
             ValueError: A number is not from 0 to 1, or there are too many.
@@ -181,10 +178,7 @@ def sum_bounds(
     """Return anytime-valid confidence limits of the sum of all ``n`` numbers.
 
     Args:
-        low: (k,) the numbers read so far, or lower bounds of them.
-        high: (k,) upper bounds of the same numbers.
         error: Error rate of each limit, under any stopping rule.
-        old: (n,) as for :class:`Urn`.
     """
     first, last = float(low.sum()), float(high.sum()) + n - len(high)
 

@@ -19,7 +19,12 @@ from pytest_evals.stats.interval_methods import (
     Proportion,
     WidestInterval,
 )
-from pytest_evals.stats.mean_limits import MOST_DISTINCT, BoundedMean, GaffkeLimits
+from pytest_evals.stats.mean_limits import (
+    MOST_DISTINCT,
+    BoundedMean,
+    GaffkeLimits,
+    binned,
+)
 from pytest_evals.stats.paired_proportions import PairedProportions
 
 if TYPE_CHECKING:
@@ -37,21 +42,17 @@ class StratifiedMean(GaffkeLimits):
     At a bound of the sum, each stratum has a mean: its own, shifted by the same number
     in all strata. Its values vary around its own mean, more than seen since that mean
     is fitted. A single unit shows no variation, so it varies around the bound.
-
-    Args:
-        strata: The means, all in the same range.
-        weights: (strata,) of each; they add up to 1.
-        centers: (strata,) numbers that replace the strata's own means, around which
-            values vary; empty for these (:func:`enclosing`).
     """
 
     value: float
     stderr: float
     low: float
     high: float
-    strata: tuple[BoundedMean, ...]
-    weights: tuple[float, ...]
+    strata: tuple[BoundedMean, ...]  # the means, all in the same range
+    weights: tuple[float, ...]  # (strata,) of each; they add up to 1
     centers: tuple[float, ...] = ()
+    """(strata,) numbers that replace the strata's own means, around which values vary;
+    empty for these (:func:`enclosing`)."""
 
     @property
     def n_units(self) -> int:
@@ -96,7 +97,8 @@ class StratifiedMean(GaffkeLimits):
             units.append(scale * (shift * sizes + more * (sums - center * sizes)))
             counts.append(n)
             extremes.append(scale * one.extremes(float(mean)))
-        merged = _merged(np.concatenate(units), np.concatenate(counts))
+        every = np.concatenate(units), np.concatenate(counts)
+        merged = binned(*every) if len(every[0]) > MOST_DISTINCT else every
         return (*merged, np.concatenate(extremes))
 
     def scaled(self, factor: float) -> StratifiedMean:
@@ -114,10 +116,6 @@ def stratified(
     """Estimate a weighted sum; ``None`` if a term is not a mean of values in a known
     range, or if their ranges differ. If values are clustered, the wider of the limits
     with and without the clusters of all terms are used.
-
-    Args:
-        spreads: The independent estimates.
-        weights: Of each; they add up to 1.
     """
     found = [_strata(one) for one in spreads]
     ends = {(one.low, one.high) for each in found for one in each}
@@ -215,15 +213,3 @@ def _of_counts(counts: Mapping[float, float]) -> BoundedMean:
         kinds=((low, 1.0), (high, 1.0)),
         pseudo_size=1.0,
     )
-
-
-def _merged(units: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Nearly equal coefficients as one, if there are very many."""
-    import numpy as np
-
-    if len(units) <= MOST_DISTINCT:
-        return units, counts
-    at = np.rint((units - units.min()) / np.ptp(units) * MOST_DISTINCT).astype(int)
-    n = np.bincount(at, counts).astype(np.float64)
-    sums = np.bincount(at, counts * units)
-    return sums[n > 0] / n[n > 0], n[n > 0]

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_evals.stats.interval_methods import Proportion
-from pytest_evals.stats.intervals import quantile
+from pytest_evals.stats.interval_methods import Proportion, quantile
 from pytest_evals.stats.prediction_powered import (
     mean_of_population,
     mean_of_run,

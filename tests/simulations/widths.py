@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pytest_evals.stats.averages import mean_stderr
-from pytest_evals.stats.intervals import student
+from pytest_evals.stats.interval_methods import NormalEstimate
 from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations.betting import betting_limits
 from tests.simulations.populations import BOUNDED
@@ -40,5 +40,5 @@ def _limits(values: list[float]) -> list[tuple[float, float]]:
     n = len(values)
     ours = bounded_mean(values).interval(0.95)
     error = mean_stderr(values) or 0.0
-    t = student(sum(values) / n, error, n - 1, 0.95)
+    t = NormalEstimate(sum(values) / n, error, n - 1).interval(0.95)
     return [tuple(ours), betting_limits(values), tuple(t)]

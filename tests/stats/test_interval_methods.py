@@ -156,6 +156,13 @@ def test_interval_and_test_of_a_mean_agree(df, bound, confidence):
     assert (mean.interval(confidence).high < bound) == (p < 1 - confidence)
 
 
+@given(st.floats(-100, 100), st.floats(0.001, 10), st.integers(1, 5000), CONFIDENCE)
+def test_the_limits_of_a_mean_are_those_of_scipys_t(value, stderr, df, confidence):
+    found = NormalEstimate(value, stderr, df).interval(confidence)
+    reach = stats.t.ppf(confidence, df) * stderr
+    assert found == pytest.approx((value - reach, value + reach), rel=1e-9, abs=1e-9)
+
+
 def test_a_number_with_known_ends_has_limits_between_them():
     assert NormalEstimate(0.9, 0.2, low=0, high=1).interval(0.95).high == 1
 

@@ -25,7 +25,7 @@ from pytest_evals.core.gate import Bound, Gate, Outcome
 from pytest_evals.core.metric import Metric, Ratio
 from pytest_evals.gates.decide import compared
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
-from pytest_evals.gates.terms import GateEstimate, conditions_of
+from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, conditions_of
 from pytest_evals.stats.sequential import Urn
 
 SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
@@ -42,25 +42,18 @@ class VerdictBoundary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """A verdict as a step function of a sum.
-
-    Args:
-        cuts: In ascending order.
-        outcomes: Below the first cut, between adjacent cuts, and above the last.
-        share: Maps a document's value to its contribution, from 0 to 1; raises
-            ``ValueError`` for a value outside of the known range.
-        only_ones: Whether each contribution must be 0 or 1.
-        may_lack: Whether a verdict is possible with documents without a score.
-        unit: Value of the metric per unit of the sum, for display; 0 if the sum is not
-            proportional to it.
-    """
+    """A verdict as a step function of a sum."""
 
     cuts: tuple[VerdictBoundary, ...]
     outcomes: tuple[Outcome, ...]
     share: Callable[[Any], float]
-    only_ones: bool = False
+    """Maps a document's value to its contribution, from 0 to 1; raises ``ValueError``
+    for a value outside of the known range."""
     may_lack: bool = True
+    """Whether a verdict is possible with documents without a score."""
     unit: float = 0.0
+    """Value of the metric per unit of the sum, for display; 0 if the sum is not
+    proportional to it."""
 
     def between(self, low: int, high: int) -> set[Outcome]:
         """The possible verdicts.
@@ -88,22 +81,20 @@ def steps_of(
         cuts = [_point(bound, Fraction(bound.value) * n) for bound in gate.bounds]
         return Steps(**_combined(cuts), share=_from_0_to_1, unit=1 / n)
     cuts = [_noisy(replace(gate, bounds=(b,)), n) for b in gate.bounds]
-    return Steps(**_combined(cuts), share=_0_or_1, only_ones=True, unit=1 / n)
+    return Steps(**_combined(cuts), share=_0_or_1, unit=1 / n)
 
 
 def _refusal(gate: Gate, metric: Metric | None) -> str:
     if metric is None and not gate.is_about_documents:
         return "its metric is unknown before the results are complete"
+    paired = gate.baseline and gate.over != "run"
+    alone = "does not depend on one sum alone"
     refusals = {
         "it is about single documents": gate.is_about_documents,
-        "it compares with a published number": gate.published is not None,
-        "repeats are reduced first": bool(gate.reducer),
-        "a clustered confidence interval does not depend on one sum alone": bool(
-            gate.cluster
-        ),
-        f"a paired test over {gate.over} does not depend on one sum alone": bool(
-            gate.baseline and gate.over != "run"
-        ),
+        "it compares with a published number": gate.published,
+        "repeats are reduced first": gate.reducer,
+        f"a clustered confidence interval {alone}": gate.cluster,
+        f"a paired test over {gate.over} {alone}": paired,
     }
     why = next((text for text, holds in refusals.items() if holds), "")
     return why if why or metric is None else _metric_refusal(gate, metric)
@@ -111,11 +102,11 @@ def _refusal(gate: Gate, metric: Metric | None) -> str:
 
 def _metric_refusal(gate: Gate, metric: Metric) -> str:
     if metric.ratio is not None:
-        plain = gate.over == "run" and not gate.baseline
-        why = (
+        if gate.over == "run" and not gate.baseline:
+            return ""
+        return (
             f"the confidence interval of {metric.name} does not depend on one sum alone"
         )
-        return "" if plain else why
     if metric.labels is not None:
         return f"human labels correct {metric.name}"
     if not metric.is_mean:
@@ -130,7 +121,7 @@ _Turns = Sequence[tuple[VerdictBoundary | None, Outcome]]
 
 def _point(bound: Bound, target: Fraction) -> _Turns:
     low, high = Outcome.FAILED, Outcome.PASSED
-    if bound.op in ("<", "<="):
+    if not bound.is_lower:
         low, high = high, low
     strict = bound.op in (">", "<=")
     return [(None, low), (VerdictBoundary(float(target), strict), high)]
@@ -138,7 +129,7 @@ def _point(bound: Bound, target: Fraction) -> _Turns:
 
 def _noisy(gate: Gate, n: int) -> _Turns:
     """By bisection, because the limits increase with the share."""
-    rising = gate.bounds[0].op in (">", ">=")
+    rising = gate.bounds[0].is_lower
 
     def rank(total: int) -> int:
         outcome = _as_if(gate, total, n)
@@ -163,10 +154,10 @@ def _as_if(gate: Gate, total: int, n: int) -> Outcome:
 def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
     """The cuts of several conditions, all of which must hold."""
     cuts = sorted({cut for turns in bounds for cut, _ in turns if cut is not None})
-    outcomes = []
-    for i in range(len(cuts) + 1):
-        each = [_after(turns, cuts[i - 1] if i else None) for turns in bounds]
-        outcomes.append(min(each, key=_RANKS.index))
+    outcomes = [
+        min((_after(turns, cut) for turns in bounds), key=_RANKS.index)
+        for cut in (None, *cuts)
+    ]
     kept = [i for i, (a, b) in enumerate(pairwise(outcomes)) if a is not b]
     return {
         "cuts": tuple(cuts[i] for i in kept),
@@ -181,19 +172,14 @@ def _after(turns: _Turns, cut: VerdictBoundary | None) -> Outcome:
 
 
 def _paired_steps(gate: Gate, n: int, old: Mapping[int, float]) -> Steps | str:
-    assert gate.margin is not None
     if len(old) != n or not all(value in (0, 1) for value in old.values()):
         return f"the baseline {gate.baseline} has no right and wrong for each document"
-    before = sum(old.values())
-    allowed = Fraction(gate.margin.value)
-    if gate.margin.key == "recovery":
-        allowed = (1 - allowed) * Fraction(before) / n
-    elif gate.margin.relative:
-        allowed = allowed * Fraction(before) / n
-    op, sign = (">=", -1) if gate.margin.sign > 0 else ("<=", 1)
-    bound = Bound(op, Decimal(0))  # type: ignore[arg-type]
-    turns = _point(bound, Fraction(before) + sign * n * allowed)
-    return Steps(**_combined([turns]), share=_0_or_1, only_ones=True, unit=1 / n)
+    before = Fraction(int(sum(old.values())), n)
+    change = ChangeEstimate(value=Fraction(0), before=before, now=before)
+    (one,) = conditions_of(gate, change)
+    bound = Bound(one.op, Decimal(0))
+    turns = _point(bound, n * (before + Fraction(one.threshold)))
+    return Steps(**_combined([turns]), share=_0_or_1, unit=1 / n)
 
 
 def _ratio_steps(gate: Gate, metric: Metric, ratio: Ratio, n: int) -> Steps | str:
@@ -220,15 +206,13 @@ def _ratio_steps(gate: Gate, metric: Metric, ratio: Ratio, n: int) -> Steps | st
 
 
 def _from_0_to_1(value: Any) -> float:
-    number = float(value)
-    if not 0 <= number <= 1:
+    if not 0 <= (number := float(value)) <= 1:
         raise ValueError(f"a document scored {value!r}, which is not from 0 to 1")
     return number
 
 
 def _0_or_1(value: Any) -> float:
-    number = float(value)
-    if number not in (0, 1):
+    if (number := float(value)) not in (0, 1):
         raise ValueError(f"a document scored {value!r}, which is neither 0 nor 1")
     return number
 
@@ -250,11 +234,6 @@ def expected_share(
 ) -> float | None:
     """The expected share of documents until all gates are decided, if the model behaves
     as in another run.
-
-    Args:
-        gates: Steps of each gate, and the contribution of each document in another run.
-        error: Error probability of each gate.
-        n_run: Documents that are run, by default all.
 
     Returns:
         The mean over random orders; ``None`` if there is no other run.

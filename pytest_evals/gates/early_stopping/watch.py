@@ -39,7 +39,6 @@ def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> li
 
     Args:
         commit: Commit of the suite, empty if it has none.
-        seed: Seed to use instead of the commit.
     """
     words = f"{commit if seed is None else seed}\0{task}".encode()
     drawn = int.from_bytes(sha256(words).digest()[:8], "big")
@@ -144,21 +143,19 @@ class Watch:
         """The verdict of a gate that is decided. ``promise``: probability that the
         full run has the same verdict."""
         assert self.outcome is not None
-        n_read = len(self._low)
-        interval = self._interval()
-        sure = (
-            "the others cannot change it"
-            if self._error == 0
-            else "the full run would agree with a probability of at least "
-            f"{100 * promise:g}%"
-        )
+        n_read, interval = len(self._low), self._interval()
+        sure = "the others cannot change it"
+        if self._error:
+            likely = f"with a probability of at least {100 * promise:g}%"
+            sure = f"the full run would agree {likely}"
         reason = (
             f"{_SAID[self.outcome]}, decided after {n_read:,} of {self._n:,} documents "
             f"({100 * n_read / self._n:.0f}%): {sure}"
         )
         if interval is not None:
-            reason += f"; its number is in [{figure(interval.low)}, "
-            reason += f"{figure(interval.high)}]: no benchmark score, and no baseline"
+            low, high = figure(interval.low), figure(interval.high)
+            reason += f"; its number is in [{low}, {high}]: no benchmark score, and no "
+            reason += "baseline"
         return Verdict(
             gate=self.gate,
             outcome=self.outcome,
@@ -189,10 +186,8 @@ def value_of(record: Record, key: str) -> object:
     """A document's value of a metric, ``None`` if it has none."""
     if record.error or record.excluded:
         return None
-    for score in record.scores:
-        if score.key == key:
-            return None if score.unscored else score.value
-    return None
+    found = (one for one in record.scores if one.key == key and not one.unscored)
+    return next((one.value for one in found), None)
 
 
 def in_order(old: Mapping[int, float], positions: Sequence[int]) -> list[float] | None:

@@ -20,11 +20,13 @@ from pytest_evals.gates.estimate.sums import (
     estimate_totals,
     estimate_unbounded,
     limits_of,
+    score_of,
     totals_of,
     usual_range,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
-from pytest_evals.gates.observations import Observations, pairs_of
+from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.pairs import pairs_of
 from pytest_evals.gates.terms import (
     NO_VARIANCE,
     ChangeEstimate,
@@ -78,12 +80,8 @@ def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
         n_unscored=metric.n_unscored,
         pairs=pairs,
     )
-    spread = change.spread
-    if (
-        has_limits(gate)
-        and isinstance(spread, ExactValue)
-        and abs(spread.value) > NEGLIGIBLE
-    ):
+    constant = change.spread if isinstance(change.spread, ExactValue) else None
+    if has_limits(gate) and constant and abs(constant.value) > NEGLIGIBLE:
         raise InvalidGateError(
             f"{gate.metric} has changed by the same in all {change.n} documents, so "
             "its variance is unknown; over: run compares the number"
@@ -102,33 +100,35 @@ def _check_drops(gate: Gate, seen: Observations, pairs: Pairs) -> None:
     if largest is None:
         return
     assert gate.margin is not None
-    old, new = [*pairs.old, *pairs.lost.values()], pairs.new
+    old, new, fault = [*pairs.old, *pairs.lost.values()], pairs.new, ""
     limits = how and how.is_mean and limits_of([*old, *new], how.known_limits)
     if not limits:
         raise InvalidGateError(
             f"largest_drop needs scores in a known range, which {key} has not; "
             "range: [lowest, highest] in the gate sets it"
         )
+    allowed, triples = gate.margin.allowed(mean(old)), zip(*pairs[:3], strict=True)
+    above = [(a - b, at) for at, a, b in triples if a - b > largest + _ROUNDING]
     if {*old, *new} <= {0, 1} and limits == (0, 1):
-        raise InvalidGateError(
+        fault = (
             "largest_drop is for scores between correct and wrong: an answer that "
             f"becomes wrong loses 1, and {key} is 0 or 1 in all documents"
         )
-    allowed = gate.margin.allowed(mean(old))
-    if allowed >= largest:
-        raise InvalidGateError(
+    elif allowed >= largest:
+        fault = (
             f"largest_drop {largest:g} is not above the allowed drop {allowed:.4g}: "
             "the gate would pass by assumption alone"
         )
-    ids, triples = seen.ids, zip(*pairs[:3], strict=True)
-    above = [(a - b, ids[at]) for at, a, b in triples if a - b > largest + _ROUNDING]
-    if above:
-        drop, name = max(above)
+    elif above:
+        drop, at = max(above)
         more = f" (and {len(above) - 1} more)" if len(above) > 1 else ""
-        raise InvalidGateError(
-            f"document {name!r}{more} lost {drop:.4g}, and largest_drop assumes that "
-            f"no document loses more than {largest:g}: remove it or set it higher"
+        fault = (
+            f"document {seen.ids[at]!r}{more} lost {drop:.4g}, and largest_drop "
+            f"assumes that no document loses more than {largest:g}: remove it or set "
+            "it higher"
         )
+    if fault:
+        raise InvalidGateError(fault)
 
 
 def paired_change(
@@ -143,9 +143,6 @@ def paired_change(
     """The change of a metric, without the design of a gate.
 
     Args:
-        old: The documents' values in the baseline.
-        new: The same documents' values now.
-        labels: Their clusters.
         only_number: Whether confidence limits are optional.
         largest_drop: Assumed bound of the drop of each value.
 
@@ -250,7 +247,7 @@ def _of_sums(
     except ValueError:
         if not only_number:
             raise
-        estimate = without_variance(_score(both))
+        estimate = without_variance(score_of(both))
     assert estimate.spread is not None
     difference = estimate.spread.value
     return ChangeEstimate(
@@ -270,12 +267,8 @@ def _paired(method: str) -> str:
     return method if method == NO_VARIANCE else f"paired {method}"
 
 
-def _score(totals: Totals) -> float:
-    return totals.score([math.fsum(column) for column in totals.columns])
-
-
 def _value(totals: Totals) -> float:
-    score = _score(totals)
+    score = score_of(totals)
     return antilog(score) if totals.is_log else score
 
 

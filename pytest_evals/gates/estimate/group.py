@@ -65,13 +65,7 @@ def combined_change(
     changes: Sequence[ChangeEstimate],
     weights: Sequence[Fraction],
 ) -> ChangeEstimate:
-    """The weighted mean of the changes of several tasks.
-
-    Args:
-        names: The tasks.
-        changes: Their changes.
-        weights: Their weights, which add up to 1.
-    """
+    """The weighted mean of the changes of several tasks."""
     before = _mean(weights, [one.before for one in changes])
     now = _mean(weights, [one.now for one in changes])
     spread = weighted_sum(_terms(changes, weights))

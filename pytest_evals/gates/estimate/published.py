@@ -32,10 +32,6 @@ def estimate_published(
     They are assumed to be independent samples, which is conservative if both were
     measured on the same documents.
 
-    Args:
-        gate: A gate with a published number.
-        estimate: Its estimate in this run.
-
     Raises:
         InvalidGateError: The number was measured by another protocol.
     """
@@ -56,11 +52,10 @@ def estimate_published(
             "reference and run are treated as independent samples, which is "
             "conservative on the same documents"
         )
-    spread = method = None
+    spread = None
     if estimate.spread is not None:
         new = _natural(estimate)
-        old = _of_reference(published, estimate, new)
-        spread, method = IndependentDifference(new, old), f"MOVER, {estimate.method}"
+        spread = IndependentDifference(new, _of_reference(published, estimate, new))
     exact = isinstance(estimate.value, Fraction)
     now = estimate.value
     ends = (float(now), float(before))
@@ -74,7 +69,7 @@ def estimate_published(
         before=before if exact else float(before),
         now=now,
         spread=spread,
-        method=method or "",
+        method=f"MOVER, {estimate.method}" if spread else "",
         notes=tuple(notes),
         unit="points" if is_share and all(0 <= one <= 1 for one in ends) else "plain",
     )
@@ -107,31 +102,26 @@ def _of_reference(
 def _protocol_fault(gate: Gate, published: Published, result: TaskResult) -> str:
     """How this run differs from the protocol of the published number; empty if it does
     not."""
-    differences = []
-    stated = dict(published.protocol)
-    if "choices" in result.task.config:
+    stated, task = dict(published.protocol), result.task
+    if "choices" in task.config:
         # Unless stated otherwise, published numbers are from log-probabilities.
         stated.setdefault("choices", "loglikelihood")
-    for key, expected in stated.items():
-        actual = _actual(key, gate, result)
-        if actual != expected and not (actual is None and expected in (0, False, None)):
-            differences.append(f"{key} is {actual}, and {expected} for the reference")
-    return "; ".join(differences)
-
-
-def _actual(key: str, gate: Gate, result: TaskResult) -> Any:
-    task = result.task
-    if key == "num_fewshot":
-        return task.n_shots
-    if key == "limit":
-        return result.n_selected if result.n_selected < result.n_total else None
-    if key == "chat_template":
-        return bool(task.config.get("apply_chat_template") or _is_chat(result))
-    if key == "filter":
-        return gate.filter or None
-    if key == "choices":
-        return task.config.get("choices", "loglikelihood")
-    return task.config.get("doc_to_text")
+    is_limited = result.n_selected < result.n_total
+    actual: dict[str, Any] = {
+        "num_fewshot": task.n_shots,
+        "limit": result.n_selected if is_limited else None,
+        "chat_template": bool(task.config.get("apply_chat_template"))
+        or _is_chat(result),
+        "filter": gate.filter or None,
+        "choices": task.config.get("choices", "loglikelihood"),
+        "template": task.config.get("doc_to_text"),
+    }
+    return "; ".join(
+        f"{key} is {actual[key]}, and {expected} for the reference"
+        for key, expected in stated.items()
+        if actual[key] != expected
+        and not (actual[key] is None and expected in (0, False, None))
+    )
 
 
 def _is_chat(result: TaskResult) -> bool:

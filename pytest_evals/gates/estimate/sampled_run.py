@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from pytest_evals.core.gate import Gate
 from pytest_evals.gates.estimate.group import combined_change
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
-from pytest_evals.gates.observations import Observations, pairs_of
+from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.pairs import pairs_of
 from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, Pairs
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.independent import IndependentDifference, SampledShare
@@ -26,17 +27,11 @@ from pytest_evals.stats.paired_proportions import PairedProportions
 
 
 class SampledRun(NamedTuple):
-    """A sampled run and the baseline of the whole benchmark.
+    """A sampled run and the baseline of the whole benchmark."""
 
-    Args:
-        pairs: The sample.
-        rest: Values of the other documents in the baseline.
-        ends: Range of the values.
-    """
-
-    pairs: Pairs
-    rest: Sequence[Any]
-    ends: tuple[float, float]
+    pairs: Pairs  # the sample
+    rest: Sequence[Any]  # values of the other documents in the baseline
+    ends: tuple[float, float]  # range of the values
 
     @property
     def n_whole(self) -> int:

@@ -61,10 +61,6 @@ def limits_of(
 ) -> tuple[float, float] | None:
     """The range of the values of a mean, ``None`` if it is unknown or infinite, or a
     value is outside of it.
-
-    Args:
-        values: One for each document.
-        limits: The known range.
     """
     if limits is None or not all(map(math.isfinite, limits)):
         return None
@@ -87,13 +83,7 @@ def usual_range(values: Sequence[float]) -> tuple[float, float]:
 def estimate_bounded(
     values: Sequence[float], labels: Labels, ends: tuple[float, float]
 ) -> GateEstimate:
-    """Limits of a mean of values in a known range.
-
-    Args:
-        values: One for each document.
-        labels: Clusters of the documents.
-        ends: Ends of the range.
-    """
+    """Limits of a mean of values in a known range."""
     from pytest_evals.stats.mean_limits import bounded_mean
 
     spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
@@ -123,10 +113,6 @@ def estimate_unbounded(
 ) -> GateEstimate:
     """Approximate limits of a mean of values without a known range: the studentized
     bootstrap, and never narrower than if the range were a usual one.
-
-    Args:
-        values: One for each document.
-        usual: That range (:func:`usual_range`).
     """
     bounded = estimate_bounded(values, labels, usual)
     assert bounded.spread is not None
@@ -178,6 +164,11 @@ def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
     return Totals(columns=(values, [1.0] * len(values)), score=ratio, is_ratio=True)
 
 
+def score_of(totals: Totals) -> float:
+    """The number of all documents; of a perplexity, its logarithm."""
+    return totals.score([math.fsum(column) for column in totals.columns])
+
+
 def ratio(sums: Sequence[float]) -> float:
     """The first sum over the second."""
     return sums[0] / sums[1]
@@ -185,10 +176,6 @@ def ratio(sums: Sequence[float]) -> float:
 
 def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     """Limits of a number that is computed from sums.
-
-    Args:
-        totals: The contributions of each document.
-        labels: Clusters of the documents.
 
     Raises:
         ValueError: There are too few documents, or they do not vary.
@@ -229,7 +216,7 @@ def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
     determine the variance."""
     from pytest_evals.stats.influence import slopes_of
 
-    value = totals.score([math.fsum(column) for column in totals.columns])
+    value = score_of(totals)
     slopes = slopes_of(totals.columns, totals.score)
     worst, best = (
         end(totals.kinds, key=lambda kind: float(slopes @ kind)) for end in (min, max)
@@ -256,7 +243,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
 
     deviations = influences(totals.columns, totals.score).tolist()
     n = len(deviations)
-    value = totals.score([math.fsum(column) for column in totals.columns])
+    value = score_of(totals)
     clustered = clustered_stderr(deviations, labels or range(n))
     if not math.isfinite(clustered.stderr):
         raise ValueError("its slope is not a finite number")
@@ -277,9 +264,7 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
     number is neither."""
     from pytest_evals.stats.bootstrap_limits import Quotient, bootstrap_t
 
-    columns = totals.columns
-    if labels is not None:
-        columns = [cluster_sums(column, labels) for column in columns]
+    columns = _of_clusters(totals, labels)
     if len(columns) not in (2, 4):
         return None
     *before, above, below = columns
@@ -295,6 +280,12 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
     notes = _skewed(totals, columns)
     method = f"{clustered}bootstrap-t"
     return GateEstimate(value=value, spread=limits, method=method, notes=notes)
+
+
+def _of_clusters(totals: Totals, labels: Labels) -> Sequence[Sequence[float]]:
+    if labels is None:
+        return totals.columns
+    return [cluster_sums(column, labels) for column in totals.columns]
 
 
 def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ...]:
@@ -316,9 +307,7 @@ def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ..
 def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
     from pytest_evals.stats.bootstrap_limits import resample_sums
 
-    columns = totals.columns
-    if labels is not None:
-        columns = [cluster_sums(column, labels) for column in columns]
+    columns = _of_clusters(totals, labels)
     replicates = resample_sums(columns, totals.score, corrected=totals.is_smooth)
     if _do_not_vary(replicates):
         return without_variance(replicates.value)
@@ -333,9 +322,8 @@ def _is_nothing(distance: float, value: float) -> bool:
 
 
 def _do_not_vary(replicates: Replicates) -> bool:
-    if not replicates.ordered:
-        return True
-    return _is_nothing(replicates.ordered[-1] - replicates.ordered[0], replicates.value)
+    every = replicates.ordered
+    return not every or _is_nothing(every[-1] - every[0], replicates.value)
 
 
 def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:

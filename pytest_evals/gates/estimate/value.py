@@ -82,23 +82,18 @@ def _of_divergence(gate: Gate, seen: Observations, point: GateEstimate) -> GateE
     capped = [min(value, KL_CAP) for value in seen.values]
     estimate = estimate_bounded(capped, labels, (0.0, KL_CAP))
     n_capped = sum(value > KL_CAP for value in seen.values)
+    above = f"; {n_capped} of {point.n} are above it, the uncapped mean is "
+    above += figure(float(point.value))
     about = (
         f"each document's kl is counted up to log 2 ({KL_CAP:.3f}), so that few "
-        "documents limit the mean"
+        f"documents limit the mean{above * bool(n_capped)}"
     )
-    if n_capped:
-        about += f"; {n_capped} of {point.n} are above it, the uncapped mean is "
-        about += figure(float(point.value))
     notes = (*estimate.notes, about)
     return replace(_counted_as(point, estimate), value=estimate.value, notes=notes)
 
 
 def estimate_point(metric: MetricResult) -> GateEstimate:
-    """The number without confidence limits.
-
-    Args:
-        metric: A metric with a finite value.
-    """
+    """The number without confidence limits."""
     assert metric.estimate is not None
     value: Fraction | float = metric.estimate.value
     count = metric.total
@@ -171,9 +166,7 @@ def estimate_metric(
     """A metric over other documents of the same population.
 
     Args:
-        point: Its value.
         values: One for each scored document, in order; empty if unknown.
-        labels: Their clusters.
 
     Raises:
         InvalidGateError: The variance is unknown.
@@ -234,9 +227,7 @@ def estimate_proportion(
 
     Args:
         count: Documents with value 1.
-        n: Documents.
         values: One for each document; empty if unknown.
-        labels: Their clusters.
     """
     if labels is not None and len({*labels}) > 1 and len(values) == n:
         return estimate_bounded(values, labels, (0.0, 1.0))

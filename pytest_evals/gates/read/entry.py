@@ -90,12 +90,10 @@ def read_gate(
             what = f"gate {text!r} does not name its task"
             fix = f"gsm8k/{text}" if isinstance(entry, str) else "task: gsm8k"
             raise ConditionError(what, fix)
-    except ConditionError as error:
-        raise TaskFileError([Problem(error.what, source, error.fix)]) from None
-    except _ManyErrors as errors:
-        raise TaskFileError(
-            Problem(one.what, source, one.fix) for one in errors.every
-        ) from None
+    except (ConditionError, _ManyErrors) as error:
+        every = error.every if isinstance(error, _ManyErrors) else [error]
+        problems = [Problem(one.what, source, one.fix) for one in every]
+        raise TaskFileError(problems) from None
     return _gate(fields, text, source)
 
 
@@ -240,7 +238,7 @@ def _bounds(entry: Parsed, _: str) -> Parsed:
             "min: 0.75",
             conditions,
         )
-    bounds: list[Bound] = [b for b in (entry.get("min"), entry.get("max")) if b]
+    bounds: list[Bound] = [*filter(None, (entry.get("min"), entry.get("max")))]
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:
         what = f"no number is both {bounds[0]} and {bounds[1]}"
         raise ConditionError(what, "min must be at most max")

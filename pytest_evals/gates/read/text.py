@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, count
 from numbers import Real
 from pathlib import PurePath
 from typing import Literal, NamedTuple, cast
@@ -25,6 +26,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _OPERATORS = (">=", ">", "<=", "<")
 _COMMA = re.compile(r",\d+%?")
 _MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"}
+_SPACE = re.compile(r"\s*")
 _EXAMPLE = "acc >= 0.75"
 _LONGEST = 40
 """Maximum length of a number; no double has more significant digits."""
@@ -119,9 +121,6 @@ def split_subject(subject: str, task: str) -> Subject:
 def read_number(value: object, name: str) -> Decimal:
     """A threshold from a mapping: a number, or text such as ``75%``.
 
-    Args:
-        name: Its key, for messages.
-
     Raises:
         ConditionError: It is not a finite number, or has too many digits.
     """
@@ -185,9 +184,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    return _end(_SPACE, text, at)
 
 
 _UNFIT = re.compile(r"::|[\[\]\s]")
@@ -229,31 +226,24 @@ def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:
     Raises:
         TaskFileError: Two gates of one task have the same custom id.
     """
-    every = tuple(gates)
-    owned: dict[tuple[str, str], Gate] = {}
+    every = [(gate, gate.id == default_id(gate)) for gate in gates]
+    used: dict[tuple[str, str], Gate] = {}
     problems = []
-    for gate in every:
-        if gate.id == default_id(gate):
-            continue
-        first = owned.setdefault((gate.task, gate.id), gate)
+    for gate, is_default in every:
+        first = gate if is_default else used.setdefault((gate.task, gate.id), gate)
         if first is not gate:
             what = f"gate id {gate.id!r} is taken by the gate at {first.source}"
             problems.append(Problem(what, gate.source, f"id: {gate.id}-2"))
     if problems:
         raise TaskFileError(problems)
-    used = set(owned)
     unique = []
-    for gate in every:
-        if gate.id == default_id(gate):
-            gate = replace(gate, id=_free(gate, used))
-            used.add((gate.task, gate.id))
+    for gate, is_default in every:
+        if is_default:
+            others = (f"{gate.id}#{n}" for n in count(2))
+            free = (
+                one for one in chain([gate.id], others) if (gate.task, one) not in used
+            )
+            gate = replace(gate, id=next(free))
+            used[gate.task, gate.id] = gate
         unique.append(gate)
     return tuple(unique)
-
-
-def _free(gate: Gate, used: set[tuple[str, str]]) -> str:
-    candidate, n = gate.id, 1
-    while (gate.task, candidate) in used:
-        n += 1
-        candidate = f"{gate.id}#{n}"
-    return candidate

@@ -13,8 +13,8 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.explain import WITHIN_NOISE, shown_noise
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.explain import WITHIN_NOISE
+from pytest_evals.gates.formatting import figure, shown_noise
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.escape import one_line

@@ -16,14 +16,6 @@ from pytest_evals.core.gate import WORST_FIRST, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.judge_error import (
-    judge_error_lines,
-    judge_errors,
-    jury_agreements,
-    jury_line,
-    position_biases,
-    position_line,
-)
 from pytest_evals.reports.files.jsongroups import (
     group_members,
     group_results,
@@ -38,7 +30,17 @@ from pytest_evals.reports.files.model import (
     speech_of,
     tokenizer_of,
 )
+from pytest_evals.reports.overview.judge_errors import (
+    judge_error_lines,
+    jury_line,
+    position_line,
+)
 from pytest_evals.reports.strict import strict
+from pytest_evals.scorers.judge_error import (
+    judge_errors,
+    jury_agreements,
+    position_biases,
+)
 from pytest_evals.store.schema import SCHEMAS
 
 _NO_ENVIRONMENT: Mapping[str, str | None] = {

@@ -10,8 +10,8 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.gates.explain import is_about_noise
-from pytest_evals.gates.judge_error import judge_remarks
 from pytest_evals.reports.details.gate import documents_to_inspect
+from pytest_evals.reports.overview.judge_errors import judge_remarks
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 from pytest_evals.scorers.near_misses import type_fault
 

@@ -11,13 +11,8 @@ from typing import Any
 
 from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.rated_documents import RatedDocuments, rated_documents
 from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.estimate.human_labels import (
-    METHOD,
-    RatedDocuments,
-    rated_documents,
-)
-from pytest_evals.gates.formatting import figure
 from pytest_evals.stats.agreement import (
     AlphaLimits,
     alpha_limits,
@@ -27,12 +22,10 @@ from pytest_evals.stats.agreement import (
 )
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.interval_methods import Proportion
+from pytest_evals.stats.prediction_powered import METHOD, mean_of_run
 
 CONFIDENCE = 0.95
 """Of each one-sided limit."""
-SIGNIFICANT = 0.05
-"""Largest p-value of a bias that is reported."""
-_CI = "90% CI"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +154,7 @@ def judge_errors(result: TaskResult) -> Iterator[JudgeError]:
     for metric in result.metrics:
         rated = rated_documents(result, metric)
         if rated is not None and rated.human:
-            yield _judge_error(metric, rated)
+            yield judge_error(metric, rated)
 
 
 def position_biases(result: TaskResult) -> Iterator[PositionBias]:
@@ -188,18 +181,6 @@ def position_biases(result: TaskResult) -> Iterator[PositionBias]:
         )
 
 
-def position_line(bias: PositionBias) -> str:
-    """The position bias as text."""
-    name = bias.metric.partition(",")[0]
-    text = (
-        f"{name}: {bias.n_consistent} of {bias.n_pairs} pairs have the same winner in "
-        f"both orders; the first answer is preferred in "
-        f"{figure(bias.first_preferred)} of verdicts"
-    )
-    significant = bias.p_value <= SIGNIFICANT
-    return f"{text}: position bias (p = {figure(bias.p_value)})" * significant or text
-
-
 def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
     """Yield how far the members of a task's juries agree."""
     for metric in result.metrics:
@@ -223,41 +204,8 @@ def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
         )
 
 
-def jury_line(found: JuryAgreement) -> str:
-    """The agreement of a jury as text."""
-    name = found.metric.partition(",")[0]
-    if found.n_members < 2:
-        return (
-            f"{name}: the repeats of a deterministic judge are one reply; set "
-            "temperature: 0.7"
-        )
-    alpha = "undefined, since all ratings are equal"
-    if found.alpha is not None:
-        alpha = f"{found.alpha:.2f}"
-    if found.alpha is not None and found.limits is not None:
-        alpha += f", {_CI} [{found.limits.low:.2f}, {found.limits.high:.2f}]"
-    means = ", ".join(map(figure, found.means))
-    return (
-        f"{name}: all {found.n_members} ratings are equal for {found.n_unanimous} of "
-        f"{found.n_answers} answers, Krippendorff's alpha {alpha}; means {means}"
-    )
-
-
-def judge_remarks(result: TaskResult) -> Iterator[str]:
-    """Yield the measured errors of a task's judges as text, or why they are unknown."""
-    yield from map(position_line, position_biases(result))
-    yield from map(jury_line, jury_agreements(result))
-    for metric in result.metrics:
-        rated = rated_documents(result, metric)
-        if rated is None or not result.records:
-            continue
-        if rated.human:
-            yield from judge_error_lines(_judge_error(metric, rated))
-        else:
-            yield f"{metric.name}: the judge's error is unknown: {rated.fault}"
-
-
-def _judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
+def judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
+    """The error of a judge on its labelled documents, at least one."""
     labels = rated.labels
     named = [
         (labels.category(y), labels.category(f))
@@ -268,7 +216,7 @@ def _judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
         pairs = [*zip(rated.human, rated.judge, strict=True)]
     corrected = None
     if not rated.fault:
-        estimate = rated.mean_of_run()
+        estimate = mean_of_run(rated.human, rated.judge, rated.others)
         corrected = CorrectedMean(
             value=estimate.value, **estimate.interval(CONFIDENCE)._asdict()
         )
@@ -304,45 +252,3 @@ def _length_bias(rated: RatedDocuments) -> LengthBias | None:
     doublings = [math.log2(max(1, one)) for one in rated.lengths]
     found = slope_within(rated.human, doublings, rated.judge)
     return None if found is None else LengthBias(slope=found[0], p_value=found[1])
-
-
-def judge_error_lines(error: JudgeError) -> Iterator[str]:
-    """Yield the error as text: the estimate, the agreement, remarks."""
-    name = error.metric.partition(",")[0]
-    mean_text = f"{name}: judge's mean {figure(error.judge_mean)}"
-    if error.corrected is not None:
-        one = error.corrected
-        yield (
-            f"{mean_text}, corrected by {error.n_labels} human labels "
-            f"{figure(one.value)}, {_CI} [{figure(one.low)}, {figure(one.high)}]"
-        )
-    else:
-        yield f"{mean_text}, not corrected: {error.fault}"
-    shown = "undefined" if error.kappa is None else f"{error.kappa:.2f}"
-    yield (
-        f"{name}: agreement {figure(error.agreement)} ({error.n_agree} of "
-        f"{error.n_labels}), kappa {shown}; {_confusion_text(error.confusion)}"
-    )
-    bias = error.length
-    if bias is not None and bias.p_value <= SIGNIFICANT:
-        way = "better" if bias.slope > 0 else "worse"
-        yield (
-            f"{name}: length bias: of answers with the same human label, one of twice "
-            f"the length is rated {figure(abs(bias.slope))} {way} "
-            f"(p = {figure(bias.p_value)})"
-        )
-    if not error.checked:
-        yield (
-            f"{name}: some labels have no response, so it is unknown whether they are "
-            "of this run's answers"
-        )
-
-
-def _confusion_text(confusion: Mapping[str, Mapping[str, int]]) -> str:
-    """``human pass: judge pass 40, fail 2; human fail: judge pass 5, fail 13``."""
-    rows = []
-    for human, row in confusion.items():
-        cells = ", ".join(f"{judge} {n}" for judge, n in row.items() if n)
-        if cells:
-            rows.append(f"human {human}: judge {cells}")
-    return "; ".join(rows)

@@ -1,0 +1,225 @@
+"""Other samples, judged by the numbers of a run: how often a gate that compares the
+number would be decided differently, how many documents would decide one with limits,
+and whether one on a change could show that an unchanged model is not worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from statistics import NormalDist
+from typing import NamedTuple
+
+from pytest_evals.core.gate import Gate, Interval, Outcome
+from pytest_evals.gates.formatting import figure, offer_of_assumption, percent, suffix
+from pytest_evals.gates.power import normal_chances
+from pytest_evals.gates.terms import (
+    ChangeEstimate,
+    Condition,
+    Decision,
+    GateEstimate,
+    p_fails,
+    p_passes,
+)
+from pytest_evals.stats.interval_methods import Proportion
+from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.power import POWER, documents_for, first_that
+
+CONFIDENCE = 0.95
+"""One-sided; together a 90% confidence interval."""
+LOW_POWER = "low power"
+WEAK = 0.5
+MOST_TIMES = 100
+"""If more than this many times the scored documents are needed, no number is
+suggested."""
+_ANSWERS = 4
+"""Answers to each document that are recommended."""
+_NORMAL = NormalDist()
+
+
+class Reversal(NamedTuple):
+    """A threshold within the confidence interval."""
+
+    interval: Interval  # both one-sided 95% limits of the number
+    probability: float
+    """Probability of another decision on the same number of other documents."""
+    rerun: float | None = None
+    """Probability of another decision in another run on the same documents; ``None`` if
+    the flip rate is unknown."""
+
+
+def reversal_of(
+    decision: Decision,
+    estimate: GateEstimate,
+    stderr: float,
+    rerun_stderr: float | None = None,
+) -> Reversal | None:
+    """The probability of another decision; ``None`` if no threshold is within the
+    confidence interval.
+
+    For a proportion, by the posterior predictive distribution with a uniform prior
+    (beta-binomial); else by the normal approximation, in which the difference of two
+    runs has sqrt(2) standard errors.
+
+    Args:
+        stderr: Standard error of the number over other documents.
+        rerun_stderr: Over reruns; ``None`` if unknown.
+    """
+    conditions, value, n = decision.conditions, float(estimate.value), estimate.n
+    sides = [(float(one.threshold), one.is_lower) for one in conditions]
+
+    def opposite(passes: float) -> float:
+        return max(0.0, passes if decision.outcome is Outcome.FAILED else 1 - passes)
+
+    def of_normal(stderr: float) -> float:
+        return opposite(normal_chances(sides, value, math.sqrt(2) * stderr)[1])
+
+    if estimate.is_share and estimate.count is not None:
+        exact = Proportion(estimate.count, n).interval(CONFIDENCE)
+        interval = Interval(exact.low, exact.high, "Clopper-Pearson")
+        chance = opposite(
+            _predicted(counts_that_hold(conditions, n), estimate.count, n)
+        )
+    else:
+        reach, (low, high) = _NORMAL.inv_cdf(CONFIDENCE) * stderr, estimate.range
+        interval = Interval(max(low, value - reach), min(high, value + reach), "normal")
+        chance = of_normal(stderr)
+    if not any(interval.low < edge < interval.high for edge, _ in sides):
+        return None
+    rerun = None
+    if rerun_stderr is not None:
+        rerun = of_normal(rerun_stderr) if rerun_stderr else 0.0
+    return Reversal(interval, chance, rerun)
+
+
+def _predicted(holding: range, count: int, n: int) -> float:
+    """Probability of a number in the range, of ``n`` further documents."""
+    import numpy as np
+    from scipy.special import betaln
+
+    k, a, b = np.array(holding), count + 1, n - count + 1
+    ways = -betaln(k + 1, n - k + 1) - math.log(n + 1)
+    return float(np.exp(ways + betaln(k + a, n - k + b) - betaln(a, b)).sum())
+
+
+def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
+    """The numbers of ``n`` documents with value 1 whose share meets all conditions."""
+    least, most = 0, n
+    for one in conditions:
+        edge = Fraction(one.threshold) * n
+        if one.op == ">=":
+            least = max(least, math.ceil(edge))
+        elif one.op == ">":
+            least = max(least, math.floor(edge) + 1)
+        elif one.op == "<=":
+            most = min(most, math.floor(edge))
+        else:
+            most = min(most, math.ceil(edge) - 1)
+    return range(least, most + 1)
+
+
+def documents_to_decide(
+    conditions: Sequence[Condition], estimate: GateEstimate, confidence: float
+) -> int | None:
+    """The smallest number of documents with which the gate would be decided, if the
+    value and its variance stay the same; more than there are now."""
+    spread, n = estimate.spread, estimate.n_labels or estimate.n
+    assert spread is not None
+
+    value, alpha = estimate.value, 1 - confidence
+    holds = all(condition.holds(value) for condition in conditions)
+
+    def is_decided(more: int) -> bool:
+        # P-values are much cheaper than limits, and agree with them.
+        scaled = replace(estimate, spread=spread.scaled(more / n))
+        if holds:
+            return p_passes(conditions, scaled) <= alpha
+        p_value = p_fails(conditions, scaled)
+        return p_value is not None and p_value < alpha
+
+    z = _NORMAL.inv_cdf(confidence)
+    away = min(condition.distance(value) for condition in conditions)
+    guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
+    most = estimate.n if estimate.n_labels else MOST_TIMES * n
+    return first_that(is_decided, n + 1, most, int(min(guess, most)))
+
+
+def weakness_notes(
+    gate: Gate, estimate: ChangeEstimate, decision: Decision
+) -> Iterator[str]:
+    """The power to prove that an unchanged model is not worse, if it is low."""
+    assert estimate.spread is not None
+    assert decision.condition is not None
+    stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
+    is_log = estimate.scale == "log1p"
+    margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
+    is_lower = decision.condition.is_lower
+    least = _least(gate, estimate, margin, is_lower=is_lower)
+    if decision.outcome is Outcome.INCONCLUSIVE and least > estimate.n:
+        width = 0.0 if estimate.shares is not None else -estimate.range[0]
+        offer = offer_of_assumption(gate, margin, width)
+        yield (
+            f"{LOW_POWER}: a model that changes no answer passes only from {least:,} "
+            f"documents on, not with {estimate.n:,}{offer}"
+        )
+        return
+    if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
+        return
+    z = _NORMAL.inv_cdf(gate.confidence)
+    power = _NORMAL.cdf(margin / stderr - z)
+    if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
+        return
+    detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
+    more = _with_answers(gate, estimate, decision, margin)
+    n = math.ceil(estimate.n * (detected / margin) ** 2)
+    assert gate.margin is not None
+    key = "margin" if gate.margin.key == "recovery" else gate.margin.key
+    way = "drop" if decision.condition.is_lower else "rise"
+    yield (
+        f"{LOW_POWER}: {estimate.n:,} documents detect a {way} of "
+        f"{_size(margin, estimate)} in {percent(power)} of runs; {n:,} would in "
+        f"{percent(POWER)}, if they vary as these do, or set {key} to "
+        f"{_size(detected, estimate)}{more}"
+    )
+
+
+def _with_answers(
+    gate: Gate, estimate: ChangeEstimate, decision: Decision, margin: float
+) -> str:
+    """Recommends several answers to each document, if answers flip both ways as they do
+    by chance and documents are enough; else empty."""
+    shares, z = estimate.shares, _NORMAL.inv_cdf(gate.confidence)
+    if shares is None or gate.reducer or not min(shares.gained, shares.lost):
+        return ""
+    if documents_for(1 - gate.confidence, margin) > estimate.n:
+        return ""
+    power = _NORMAL.cdf(margin / (shares.stderr / math.sqrt(_ANSWERS)) - z)
+    return (
+        f"; if answers are sampled and flip by chance, {_ANSWERS} answers to each "
+        f"document in both runs (repeats: {_ANSWERS}, reducer: mean) give up to "
+        f"{percent(power)}"
+    )
+
+
+def _least(
+    gate: Gate, estimate: ChangeEstimate, margin: float, *, is_lower: bool
+) -> int:
+    """The smallest number of documents with which a model that changes no answer
+    passes; 0 if unknown."""
+    width = -estimate.range[0] if is_lower else estimate.range[1]
+    if not 0 < margin < width < math.inf:
+        return 0
+    if not isinstance(estimate.spread, PairedProportions):
+        return documents_for(1 - gate.confidence, margin / width)
+    z = _NORMAL.inv_cdf(gate.confidence)
+    return math.ceil(z * z * (1 - margin) / margin)  # Tango's limit without flips
+
+
+def _size(least: float, estimate: ChangeEstimate) -> str:
+    if estimate.unit == "percent":
+        return f"{100 * math.expm1(least):.2g}%"
+    if estimate.unit == "points":
+        return f"{100 * least:.2g}{suffix(estimate.unit)}"
+    return figure(least)

@@ -1,0 +1,265 @@
+"""The documents of a gate, from the results of a task or a group.
+
+Baseline gates judge only the documents that the baseline has with equal content.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.reference import MIN_OVERLAP, Find, Reference
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.gates.check import NO_GROUP_LABELS
+from pytest_evals.gates.formatting import missing_count
+from pytest_evals.gates.observations import GroupObservations, Observations
+from pytest_evals.gates.reducers import reduced_task
+from pytest_evals.gates.terms import InvalidGateError, has_limits
+
+
+def observe(
+    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
+) -> tuple[Observations | GroupObservations, tuple[str, ...]]:
+    """The documents of a gate on a metric, and notes about documents that do not count.
+
+    Raises:
+        InvalidGateError: The gate cannot be judged on them; skipped if this run becomes
+            the baseline, or if the task is new.
+    """
+    if isinstance(result, GroupResult):
+        return _of_group(gate, metric, result, find)
+    result, reference, notes = _with_reference(gate, result, find)
+    return _of_task(gate, metric, result, reference), notes
+
+
+def _with_reference(
+    gate: Gate, result: TaskResult, find: Find
+) -> tuple[TaskResult, Reference | None, tuple[str, ...]]:
+    if gate.baseline:
+        return shared_records(gate, result, find)
+    control = find(gate.control, result.task.name) if gate.control else None
+    return result, control, ()
+
+
+def shared_records(
+    gate: Gate, result: TaskResult, find: Find
+) -> tuple[TaskResult, Reference, tuple[str, ...]]:
+    """The documents that the baseline has with equal content, and notes about the
+    others.
+
+    Raises:
+        InvalidGateError: The runs are not comparable or share too few documents.
+    """
+    reference = find(gate.baseline, result.task.name)
+    fault, overlap, name = reference.fault, reference.overlap, reference.baseline
+    if not fault and overlap is not None:
+        least = MIN_OVERLAP if gate.min_overlap is None else gate.min_overlap
+        if why := overlap.fault(least):
+            fault = f"baseline {name!r} is not comparable: {why}"
+    if fault and reference.is_replaced:
+        why = f"this run becomes the baseline, so it is not compared: {fault}"
+        raise InvalidGateError(why, Outcome.SKIPPED)
+    if fault:
+        new = Outcome.SKIPPED if reference.is_new else Outcome.INVALID
+        raise InvalidGateError(fault, new)
+    if overlap is None:
+        return result, reference, ()
+    records = tuple(one for one in result.records if one.index in overlap.shared)
+    return replace(result, records=records), reference, (overlap.text,)
+
+
+def _of_task(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference | None
+) -> Observations:
+    if (metric.name, metric.filter) in result.columns:
+        return prepared(gate, _of_columns(metric, result, reference))
+    key = metric.key
+    scored: dict[int, Score] = {}
+    lost, absent, excluded = [], [], []
+    for record in result.records:
+        score = next((one for one in record.scores if one.key == key), None)
+        if record.excluded:
+            excluded.append(record.index)
+        elif record.error or (score is not None and score.unscored):
+            lost.append(record.index)
+        elif score is None:
+            absent.append(record.index)
+        else:
+            scored[record.index] = score
+    values, size = [score.value for score in scored.values()], result.sample_len
+    if reference is not None and reference.overlap is not None:
+        n_errored = sum(bool(r.error) for r in result.records if not r.excluded)
+        metric = _of_shared(metric, values, n_errored, len(lost) - n_errored)
+        kept = [one for one in result.records if not (one.error or one.excluded)]
+        counts = Counter(s.key for r in kept for s in r.scores if not s.unscored)
+        size = max((counts[one.key] for one in result.metrics), default=0)
+    seen = Observations(
+        task=result.task.name,
+        metric=metric,
+        size=size,
+        positions=[*scored],
+        values=values,
+        scores=[*scored.values()],
+        lost=lost,
+        absent=absent,
+        excluded=excluded,
+        labels=labels_in(gate.cluster, result.records),
+        reference=reference,
+        result=result,
+    )
+    return prepared(gate, seen)
+
+
+def _of_columns(
+    metric: MetricResult, result: TaskResult, reference: Reference | None
+) -> Observations:
+    positions: Sequence[int] = range(result.n_selected)
+    values = result.columns[metric.name, metric.filter]
+    if reference is not None and reference.overlap is not None:
+        positions = sorted(reference.overlap.shared)
+        values = [values[at] for at in positions]
+        metric = _of_shared(metric, values)
+    return Observations(
+        task=result.task.name,
+        metric=metric,
+        size=len(values),
+        positions=positions,
+        values=values,
+        reference=reference,
+        result=result,
+    )
+
+
+def _of_shared(
+    metric: MetricResult, values: Sequence[Any], n_errored: int = 0, n_unscored: int = 0
+) -> MetricResult:
+    """The metric with the counts of the documents that a baseline has too; its number
+    stays that of all."""
+    return replace(
+        metric,
+        n_errored=n_errored,
+        n_unscored=n_unscored,
+        n_scored=len(values),
+        total=None if metric.total is None else int(sum(values)),
+    )
+
+
+def prepared(gate: Gate, seen: Observations) -> Observations:
+    """The documents with the range that a gate declares, and with their answers
+    reduced.
+
+    Raises:
+        InvalidGateError: A value is outside of the range, or cannot be reduced.
+    """
+    seen = _with_range(gate, seen)
+    return reduced_task(gate, seen) if gate.reducer and seen.values else seen
+
+
+def labels_in(name: str, records: Sequence[Record]) -> Mapping[int, str]:
+    """Position of a document → its cluster. ``name``: the field of the rows."""
+    if not name:
+        return {}
+    return {one.index: one.labels[name] for one in records if name in one.labels}
+
+
+def _with_range(gate: Gate, seen: Observations) -> Observations:
+    """The documents with the range that a gate declares for its metric."""
+    if gate.range is None:
+        return seen
+    how, estimate = seen.metric.how, seen.metric.estimate
+    if how is not None:
+        seen.check_range(gate, dict(zip(seen.positions, seen.values, strict=True)))
+        metric = replace(seen.metric, how=replace(how, limits=gate.range))
+    else:  # a number of a user's hook, without values of documents
+        ranged = estimate and replace(estimate, range=gate.range)
+        metric = replace(seen.metric, estimate=ranged)
+    return replace(seen, metric=metric)
+
+
+def _of_group(
+    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
+) -> tuple[GroupObservations, tuple[str, ...]]:
+    """The tasks that have the metric, each once. If a group includes a task several
+    times, its weight is multiplied accordingly.
+
+    Raises:
+        InvalidGateError: The metric is not a mean over tasks, a task was run without a
+            single score, or human labels correct the metric of a task.
+    """
+    tasks, notes = [*result.tasks], dict[str, None]()
+    new: list[str] = []
+    if gate.baseline:
+        names = dict.fromkeys(one.task.name for one in tasks)
+        new = [one for one in names if find(gate.baseline, one).is_new]
+        tasks = [one for one in tasks if one.task.name not in new] or tasks
+    times = Counter(one.task.name for one in tasks)
+    seen: dict[str, Observations] = {}
+    for task in {one.task.name: one for one in tasks}.values():
+        name = task.task.name
+        try:
+            shared, reference, about = _with_reference(gate, task, find)
+            for own in task.metrics:
+                if own.key == metric.key:
+                    seen[name] = _of_task(gate, own, shared, reference)
+        except InvalidGateError as error:
+            raise error.of_task(name) from error
+        notes |= dict.fromkeys(f"{name}: {note}" for note in about)
+    notes |= dict.fromkeys(f"{name}: new, not in {gate.baseline!r}" for name in new)
+    if notes:
+        counts = [(one, times[one.task]) for one in seen.values()]
+        metric = replace(
+            metric,
+            n_errored=sum(n * one.metric.n_errored for one, n in counts),
+            n_unscored=sum(n * one.metric.n_unscored for one, n in counts),
+            n_scored=sum(n * one.metric.n_scored for one, n in counts),
+        )
+    rules = [rule for rule in result.group.aggregates if rule.metric == gate.metric]
+    by_task = has_limits(gate) or gate.baseline or gate.reducer
+    if not by_task and not (rules and (metric.n_lost or gate.control)):
+        return GroupObservations(metric=metric), tuple(notes)
+    if not rules:
+        raise InvalidGateError(f"{metric.key} is not a mean over tasks")
+    group = GroupObservations(metric=metric, is_weighted=rules[0].weighted, times=times)
+    for task in tasks:
+        _check_member(task, seen.get(task.task.name))
+    counted = [one for one in seen.values() if one.metric.n_scored]
+    return group.with_tasks(counted), tuple(notes)
+
+
+def _check_member(task: TaskResult, seen: Observations | None) -> None:
+    name = task.task.name
+    if task.n_selected and not (seen.metric.n_scored if seen else task.sample_len):
+        counts = missing_count(task.n_errored, task.n_unscored)
+        raise InvalidGateError(f"no document has a score{counts}").of_task(name)
+    if seen is not None and seen.metric.how is not None and seen.metric.how.labels:
+        raise InvalidGateError(NO_GROUP_LABELS).of_task(name)
+
+
+def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
+    """Why a metric of selected choices says nothing: no document has a unique best one;
+    empty if one has."""
+    tasks, key = (
+        result.members if isinstance(result, GroupResult) else [result],
+        metric.key,
+    )
+    counted = [
+        score.is_tied
+        for task in tasks
+        for record in task.records
+        if not (record.error or record.excluded)
+        for score in record.scores
+        if score.key == key and not score.unscored
+    ]
+    if not counted or not all(counted):
+        return ""
+    n = len(counted)
+    documents = "the only document" if n == 1 else f"all {n:,} documents"
+    return (
+        f"in {documents} several choices are equally likely, so that the first of them "
+        "was selected: the log-probabilities of the model say nothing"
+    )
