@@ -169,7 +169,7 @@ def _correct_short(
     metric: MetricResult, estimate: GateEstimate, decision: Decision
 ) -> int | None:
     """The number of further correct documents with which all conditions would hold;
-    ``None`` if there is none, or if documents are not counted."""
+    ``None`` if no number is enough, or if documents are not counted."""
     count, n = estimate.count, estimate.n + estimate.n_missing
     holding = counts_that_hold(decision.conditions, n)
     if count is None or not holding:

@@ -91,7 +91,7 @@ def missing_counts(n_errored: int, n_unscored: int) -> list[str]:
 
 
 def missing_count(n_errored: int, n_unscored: int) -> str:
-    """These numbers in parentheses; empty if there are none."""
+    """These numbers in parentheses; empty if all documents have a score."""
     parts = missing_counts(n_errored, n_unscored)
     return f" ({', '.join(parts)})" if parts else ""
 

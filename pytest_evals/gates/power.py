@@ -29,6 +29,8 @@ from pytest_evals.stats.stratified import stratified_counts
 _ROUNDING = 1e-9
 _STEP = 8
 """Numbers of documents between which edges of rules are interpolated."""
+_MOST_EDGES = 200
+"""Numbers of flips whose edges are computed; those between are interpolated."""
 _TAIL = 1e-6
 """Tail probability of the numbers of flips that is not summed, on each side."""
 
@@ -160,7 +162,9 @@ def _paired_rule(
         low, high = (int(binom.ppf(q, n, rate)) for q in (_TAIL, 1 - _TAIL))
         changed = np.arange(low, high + 1)
         # Edges change slowly with the flips; those of strata are slow to compute.
-        step = max(_STEP, (high - low) // 8) if strata else 1
+        step = max(1, (high - low) // _MOST_EDGES)
+        if strata:
+            step = max(_STEP, (high - low) // 8)
         nodes = [*range(low - low % step, high + step, step)]
         known = np.array([edges(n, one) for one in nodes])
         failing, passing = (np.interp(changed, nodes, side) for side in known.T)

@@ -46,6 +46,8 @@ class GateJudge:
         self._n = -1
         """Documents that were scored when the gates were judged."""
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._weak: dict[tuple[str, str, int], str] = {}
+        """Warnings about low power, by task, gate and number of documents."""
         self.reported: dict[tuple[str, str], Verdict] = {}
         """Verdicts of the selected gates, by task and gate."""
 
@@ -142,7 +144,10 @@ class GateJudge:
             return ""
         from pytest_evals.gates.plan import weakness
 
-        return weakness(gate, n, self.known_of(gate))
+        key = gate.task, gate.id, n
+        if key not in self._weak:
+            self._weak[key] = weakness(gate, n, self.known_of(gate))
+        return self._weak[key]
 
     def known_of(self, gate: Gate) -> Known:
         """Return what is known of a gate's documents before the run."""

@@ -70,14 +70,12 @@ def combined_change(
     now = _mean(weights, [one.now for one in changes])
     spread = weighted_sum(_terms(changes, weights))
     units: set[Unit] = {one.unit for one in changes}
-    unit = units.pop() if len(units) == 1 else "plain"
     shares = [one.shares for one in changes if one.shares is not None]
     n = sum(one.n for one in changes)
-    counted = None
-    if len(shares) == len(changes):
-        counted = PairedProportions(
-            sum(s.gained for s in shares), sum(s.lost for s in shares), n
-        )
+    gained, lost = (sum(one[i] for one in shares) for i in (0, 1))
+    counted = (
+        PairedProportions(gained, lost, n) if len(shares) == len(changes) else None
+    )
     exact = isinstance(before, Fraction) and isinstance(now, Fraction)
     return ChangeEstimate(
         value=now - before if exact else spread.value,
@@ -88,7 +86,7 @@ def combined_change(
         method=f"paired, {len(changes)} tasks combined",
         notes=_notes(names, changes),
         shares=counted,
-        unit="plain" if unit == "percent" else unit,
+        unit="points" if units == {"points"} else "plain",
         range=_common(changes),
     )
 
@@ -97,7 +95,7 @@ def _terms(
     estimates: Sequence[GateEstimate], weights: Sequence[Fraction]
 ) -> list[WeightedTerm]:
     return [
-        WeightedTerm(_natural_spread(one), float(weight), one.n)
+        WeightedTerm(natural_spread(one), float(weight), one.n)
         for one, weight in zip(estimates, weights, strict=True)
     ]
 
@@ -108,11 +106,9 @@ def _common(estimates: Sequence[GateEstimate]) -> tuple[float, float]:
     return (min(lows), max(highs))
 
 
-def _natural_spread(estimate: GateEstimate) -> IntervalEstimate:
-    """On the natural scale: perplexities are averaged, not their logarithms.
-
-    By the delta method.
-    """
+def natural_spread(estimate: GateEstimate) -> IntervalEstimate:
+    """The uncertainty on the scale of the number, for perplexities by the delta method:
+    they are averaged, not their logarithms."""
     assert estimate.spread is not None
     if estimate.scale == "plain":
         return estimate.spread

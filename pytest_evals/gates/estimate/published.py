@@ -8,12 +8,12 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate, Published
 from pytest_evals.core.result import TaskResult
+from pytest_evals.gates.estimate.group import natural_spread
 from pytest_evals.gates.observations import GroupObservations, Observations
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     GateEstimate,
     InvalidGateError,
-    antilog,
 )
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import (
@@ -54,7 +54,7 @@ def estimate_published(
         )
     spread = None
     if estimate.spread is not None:
-        new = _natural(estimate)
+        new = natural_spread(estimate)
         spread = IndependentDifference(new, _of_reference(published, estimate, new))
     exact = isinstance(estimate.value, Fraction)
     now = estimate.value
@@ -73,15 +73,6 @@ def estimate_published(
         notes=tuple(notes),
         unit="points" if is_share and all(0 <= one <= 1 for one in ends) else "plain",
     )
-
-
-def _natural(estimate: GateEstimate) -> IntervalEstimate:
-    """On the scale of the number."""
-    assert estimate.spread is not None
-    if estimate.scale == "plain":
-        return estimate.spread
-    value = antilog(estimate.spread.value)
-    return NormalEstimate(value, value * estimate.spread.stderr, estimate.n - 1)
 
 
 def _of_reference(

@@ -80,17 +80,7 @@ def estimate_sample(gate: Gate, found: SampledRun) -> GateEstimate:
     """The number over the whole benchmark, or its change."""
     if gate.margin is not None:
         return _change(found, 0.0)
-    before = found.before
-    change = _change(found, float(before))
-    return GateEstimate(
-        value=before + change.value if _is_exact(change) else change.now,
-        n=change.n,
-        n_errored=change.n_errored,
-        spread=change.spread,
-        method=change.method,
-        n_whole=found.n_whole,
-        range=found.ends,
-    )
+    return _number(_change(found, float(found.before)), [found])
 
 
 def estimate_sampled_group(
@@ -105,19 +95,24 @@ def estimate_sampled_group(
     change = replace(combined_change([*found], changes, weights), n_whole=n_whole)
     if gate.margin is not None:
         return change
-    lows, highs = zip(*(one.ends for one in found.values()), strict=True)
+    return _number(change, [*found.values()])
+
+
+def _number(change: ChangeEstimate, found: Sequence[SampledRun]) -> GateEstimate:
+    """The number of the whole benchmark, of whose change the limits are moved by the
+    baseline's number."""
+    before, value = change.before, change.value
+    is_exact = isinstance(before, Fraction) and isinstance(value, Fraction)
+    lows, highs = zip(*(one.ends for one in found), strict=True)
     return GateEstimate(
-        value=before + change.value if _is_exact(change) else change.now,
+        value=before + value if is_exact else change.now,
         n=change.n,
+        n_errored=change.n_errored,
         spread=change.spread,
         method=change.method,
-        n_whole=n_whole,
+        n_whole=change.n_whole,
         range=(min(lows), max(highs)),
     )
-
-
-def _is_exact(change: ChangeEstimate) -> bool:
-    return isinstance(change.before, Fraction) and isinstance(change.value, Fraction)
 
 
 def _change(

@@ -61,8 +61,7 @@ def estimate_value(gate: Gate, seen: Observations) -> GateEstimate:
     point = estimate_point(metric)
     if metric.name == "kl" and gate.baseline and gate.margin is None:
         return _of_divergence(gate, seen, point)
-    reruns = _by_repeats(gate, seen, point)
-    if reruns is not None:
+    if (reruns := _by_repeats(gate, seen, point)) is not None:
         return reruns
     if not has_limits(gate):
         return point
@@ -96,15 +95,13 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
     """The number without confidence limits."""
     assert metric.estimate is not None
     value: Fraction | float = metric.estimate.value
-    count = metric.total
-    if count is not None:
-        share = Fraction(count, metric.n_scored)
-        # The count does not determine a value that is not the mean.
-        if math.isclose(value, share, rel_tol=1e-9, abs_tol=1e-12):
-            value = share
-        else:
-            count = None
-    how = metric.how
+    count, how = metric.total, metric.how
+    share = Fraction(count or 0, metric.n_scored or 1)
+    # The count does not determine a value that is not the mean.
+    if count is not None and math.isclose(value, share, rel_tol=1e-9, abs_tol=1e-12):
+        value = share
+    else:
+        count = None
     limits = how.known_limits if how is not None and how.is_mean else None
     if how is None and count is not None:  # of a group, whose tasks are known shares
         limits = (0.0, 1.0)
@@ -244,13 +241,13 @@ def estimate_proportion(
 def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
     """By the metric's own standard error: Student's t for a mean."""
     estimate, n = metric.estimate, point.n
-    stderr = estimate.stderr if estimate is not None else None
-    if stderr is None or not math.isfinite(stderr) or stderr <= 0:
+    assert estimate is not None
+    if not 0 < (estimate.stderr or 0.0) < math.inf:
         raise InvalidGateError(f"{metric.key} has no standard error")
-    is_mean = estimate is not None and estimate.method == "analytic" and n > 1
+    is_mean = estimate.method == "analytic" and n > 1
     df = n - 1 if is_mean else math.inf
-    ends = (estimate and estimate.range) or (-math.inf, math.inf)
-    spread = NormalEstimate(float(point.value), stderr, df, *ends)
+    ends = estimate.range or (-math.inf, math.inf)
+    spread = NormalEstimate(float(point.value), estimate.stderr or 0.0, df, *ends)
     about = f", approximate for {n} documents" if n < FEW else ""
     method = f"{'t' if is_mean else 'normal'}{about}"
     return GateEstimate(value=point.value, spread=spread, method=method, range=ends)
