@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
     from pytest_evals.core.model import Model
+    from pytest_evals.core.model_results import ModelResults
     from pytest_evals.core.record import Record, Score
     from pytest_evals.core.request import (
         Generate,
@@ -91,6 +92,7 @@ _MODULES = {
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
     "core.model": ("Model",),
+    "core.model_results": ("ModelResults",),
     "core.record": ("Record", "Score"),
     "core.request": (
         "Generate",
@@ -175,6 +177,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelResponse",
+    "ModelResults",
     "OptionError",
     "Place",
     "ReadAsk",

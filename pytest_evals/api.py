@@ -6,17 +6,17 @@ loop is running, the run uses its own thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack, overload
 
-from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
+from pytest_evals.core.model_results import ModelResults
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
@@ -35,12 +35,24 @@ from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook, check_spec
 from pytest_evals.models.spec import is_command
 from pytest_evals.reports.files.model import model_arguments
-from pytest_evals.run.arguments import with_checked_arguments
+from pytest_evals.run.arguments import (
+    Models,
+    OneModel,
+    Settings,
+    Tasks,
+    with_checked_arguments,
+)
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.interrupts import repeating_interrupts
+from pytest_evals.run.model_comparison import (
+    check_several,
+    compare_models,
+    methods_of,
+    models_of,
+)
 from pytest_evals.run.notebook import in_own_thread, progress
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import PlannedRequests, why_refused
@@ -55,6 +67,7 @@ from pytest_evals.run.user_hooks import (
     prepared,
     registered_metrics,
 )
+from pytest_evals.store.history import read_run
 from pytest_evals.store.writable import check_base
 
 NO_JUDGE = (
@@ -62,10 +75,28 @@ NO_JUDGE = (
 )
 
 
+@overload
+def evaluate(
+    tasks: Tasks,
+    model: Models,
+    options: TaskOptions | None = None,
+    **settings: Unpack[Settings],
+) -> ModelResults: ...
+
+
+@overload
+def evaluate(
+    tasks: Tasks,
+    model: OneModel,
+    options: TaskOptions | None = None,
+    **settings: Unpack[Settings],
+) -> RunResult: ...
+
+
 @with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
-    tasks: Source | Sequence[Source] | Sequence[Mapping[str, Any] | Case],
-    model: str | ModelLike | Callable[..., Any],
+    tasks: Tasks,
+    model: OneModel | Models,
     options: TaskOptions | None = None,
     *,
     prompt: str = "",
@@ -83,7 +114,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     stop_error: float = 0.01,
     profile: Profile = "",
     plugins: Sequence[object] = (),
-) -> RunResult:
+    reference: str = "",
+) -> RunResult | ModelResults:
     """Run tasks and judge their gates: the same metrics and verdicts as with pytest.
 
     Args:
@@ -91,7 +123,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             tasks and groups that were loaded; or evals in Python. A ``gates.yaml`` in
             their folders applies. Or rows: a list of mappings or cases.
         model: A spec as for ``--model``, an object with a name and ``answer``, or a
-            function or coroutine function of your application.
+            function or coroutine function of your application. Or several, as a list,
+            or as a dict of names to models: they run one after the other, and the
+            result has a :class:`RunResult` for each.
         options: Changes to every task.
         prompt: For rows: a template over their values; by default the value
             ``prompt``.
@@ -120,6 +154,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             limit the documents.
         plugins: Objects or modules with hooks, like a ``conftest.py``;
             ``pytest_evals_result`` is called at the end. ``config`` is ``None``.
+        reference: The name of the model that the others are compared with, of several;
+            the first by default.
 
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
@@ -132,17 +168,15 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     """
     texts = {"prompt": prompt, "target": target, "choices": choices}
     sources = _sources(tasks, texts, score, gates, refusals)
-    tested = model if isinstance(model, str) else model_of(model, "model")
+    several = models_of(model) if isinstance(model, list | tuple | dict) else {}
+    check_several(several, reference, save)
     judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")
-    spec = tested if isinstance(tested, str) else ""
     config = RunConfig(
         dir=Path(folder or ".evals").absolute(),
         here=Path.cwd(),
         root=Path.cwd(),
         started=Start.now(),
-        name=tested if isinstance(tested, str) else tested.name,
-        spec=spec,
-        full_spec=spec,
+        name="",
         judge=judged_by if isinstance(judged_by, str) else judged_by.name,
         compare=compare,
         save=save,
@@ -160,7 +194,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     call = _Call(
         config=config,
         sources=sources,
-        model=tested,
+        model="",
         options=options or TaskOptions(),
         gates=() if is_rows(tasks) else gates,  # those of rows are part of their eval
         is_release=profile == RELEASE,
@@ -170,7 +204,10 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     )
     with remembering(), masking_logs(), repeating_interrupts():
         watch_environment()
-        return in_own_thread(call.run)
+        if several:
+            return in_own_thread(partial(call.run_all, several, reference))
+        given: Any = model
+        return in_own_thread(call.with_model("", given).run)
 
 
 def _sources(
@@ -209,6 +246,35 @@ class _Call:
     judge: Given
     stores: bool
     hook: Plugins
+    name: str = ""
+    """The name of its model, of several."""
+    runs: dict[str, Path] = field(default_factory=dict)
+    """Name of each model → the folder of its run."""
+
+    def with_model(self, name: str, given: OneModel) -> _Call:
+        """Return the call for one model."""
+        tested = given if isinstance(given, str) else model_of(given, "model")
+        spec = tested if isinstance(tested, str) else ""
+        shown = spec or getattr(tested, "name", "")
+        config = replace(self.config, name=shown, spec=spec, full_spec=spec)
+        return replace(self, config=config, model=tested, name=name)
+
+    def run_all(self, models: Mapping[str, Any], reference: str) -> ModelResults:
+        """Run the models one after the other, and compare them."""
+        with ExitStack() as closing:
+            config = self.config
+            if not self.stores:  # runs are compared by their files
+                folder = closing.enter_context(TemporaryDirectory())
+                config = replace(config, writes=True, writes_to=Path(folder))
+            call = replace(self, config=config)
+            results = {n: call.with_model(n, one).run() for n, one in models.items()}
+            found = compare_models(
+                {name: read_run(self.runs[name]) for name in results},
+                reference or next(iter(results)),
+                methods_of(results.values()),
+                min_overlap=config.min_overlap,
+            )
+        return ModelResults(results, found)
 
     def run(self) -> RunResult:
         """Read, answer, score, judge and write."""
@@ -217,12 +283,13 @@ class _Call:
         self._check_specs()
         suite = self._suite()
         with ExitStack() as closing:
-            if config.compare and not self.stores:
+            if config.compare and not self.stores and config.writes_to is None:
                 # Runs are compared by their files, which are deleted afterwards.
                 folder = closing.enter_context(TemporaryDirectory())
                 config = replace(config, writes_to=Path(folder))
             n_documents = sum(len(run.ids) for run in suite.tasks.values())
             inference = Inference(self._answers())
+            inference.given_name = self.name
             answered = partial(getattr, inference, "n_answered")
             inference.on_answer = progress(answered, n_documents)
             config = replace(config, options=self._public())
@@ -255,6 +322,8 @@ class _Call:
         run.writer.sort()  # early stopping runs documents in random order
         run.writer.results(run.result, node_ids=run.suite.node_ids())
         run.compare()
+        if run.writer.path is not None:
+            self.runs[self.name] = run.writer.path
         if self.config.save:
             try:
                 run.save()

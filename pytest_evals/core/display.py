@@ -83,6 +83,15 @@ def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> Any:
     return pd.DataFrame(found, columns=None if found else columns)
 
 
+def joined(frames: Mapping[str, Any], column: str) -> Any:
+    """One ``pandas.DataFrame`` of several, with their names in a first column."""
+    import pandas as pd
+
+    found = {name: frame.reset_index(drop=True) for name, frame in frames.items()}
+    whole = pd.concat(found, names=[column, None])
+    return whole.reset_index(level=column).reset_index(drop=True)
+
+
 def number(row: Row) -> str:
     """``value`` with its ``stderr``, or with the ``limits`` of its gate."""
     if row.get("value") is None:

@@ -247,6 +247,8 @@ class EvalNode(TaskFile):
         self._check_scorer_fixtures(parts)
         parts = replace(parts, begins_early=not self.per_document)
         self._task = eval_task(parts, session.task_options)
+        if session.model:
+            self._task = session.shared.prompts.shared_task(self._task)
         return self._task
 
     @property

@@ -7,6 +7,7 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -111,7 +112,7 @@ class EvalSession:
         self.document_lines = document_lines
         config, self.options = shared.config, shared.options
         if model is not None:
-            self.options = replace(self.options, model=model.spec)
+            self.options = of_model(self.options, model)
         options = self.options
         self.model = model.name if model is not None else ""
         """The name of its model; empty if it is the only one."""
@@ -260,7 +261,7 @@ class EvalSession:
         given = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
         loaded = [*with_choices(given, self.task_options)]
         if self.model and self.is_first and not self._arguments.is_read:
-            shared.tasks[path] = loaded
+            loaded = shared.tasks[path] = [*map(shared.prompts.shared, loaded)]
         return loaded
 
     def run_document(self, item: DocumentItem) -> Record:
@@ -363,6 +364,26 @@ def costs_run(options: Options) -> EarlierRun | None:
     with suppress(StoreError):
         return last_run(options.dir, model)
     return None
+
+
+def of_model(options: Options, model: NamedModel) -> Options:
+    """Return the options of one of several models, which has its own files."""
+    return replace(
+        options,
+        model=model.spec,
+        json=path_of_model(options.json, model.name),
+        html=path_of_model(options.html, model.name),
+        markdown=None,
+    )
+
+
+def path_of_model(path: Path | None, model: str) -> Path | None:
+    """Return the path of a model's own file next to that of all models:
+    ``report-gpt2.html``."""
+    if path is None:
+        return None
+    name = re.sub(r"[^\w.=-]+", "_", model)
+    return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
 def _name_of(model: NamedModel | None, options: Options) -> str:

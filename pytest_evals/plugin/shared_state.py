@@ -17,6 +17,7 @@ from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import assignment_of, is_distributed
 from pytest_evals.plugin.suite.task_index import task_index_of
 from pytest_evals.run.selection import Selection
+from pytest_evals.run.shared_prompts import PromptCache
 
 OfModel = TypeVar("OfModel")
 """The state of one model, :class:`~pytest_evals.plugin.session.EvalSession`."""
@@ -38,6 +39,8 @@ class SharedState(Generic[OfModel]):
         """The state whose tasks were read last."""
         self.tasks: dict[Path, Sequence[Task | Group]] = {}
         """The tasks of files that several models share."""
+        self.prompts = PromptCache()
+        """The documents that several models get."""
         self.cut = ""
         """A hash of the parts into which the suite is cut."""
         self.failed_files: set[Path] = set()

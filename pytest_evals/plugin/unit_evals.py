@@ -72,7 +72,7 @@ class UnitEvals:
         __tracebackhide__ = True
         fault = ""
         try:
-            result = evaluate(
+            result: RunResult = evaluate(
                 rows,
                 model if model is not None else self._model(),
                 options,

@@ -9,9 +9,11 @@ from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
+from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
+from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.response_contract import described
 from pytest_evals.core.surrogates import encoding_fault
@@ -21,8 +23,37 @@ from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows
 from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.prompts.generation import check_overrides
-from pytest_evals.run.profile import PROFILES, conflict
+from pytest_evals.run.config import StopMode
+from pytest_evals.run.profile import PROFILES, Profile, conflict
+from pytest_evals.run.suite_reader import Source
 from pytest_evals.store.baselines import check_name
+
+Tasks: TypeAlias = Source | Sequence[Source] | Sequence[Mapping[str, Any] | Case]
+OneModel: TypeAlias = str | ModelLike | Callable[..., Any]
+Models: TypeAlias = list[Any] | tuple[Any, ...] | dict[str, Any]
+"""Several models: a list of them, or a name for each."""
+
+
+class Settings(TypedDict, total=False):
+    """The arguments of :func:`evaluate` after the options."""
+
+    prompt: str
+    target: Any
+    choices: Any
+    score: Any
+    gates: Sequence[str]
+    refusals: str
+    judge: str | ModelLike
+    folder: str | Path | None
+    compare: str
+    save: str
+    save_failed: bool
+    stop: StopMode
+    stop_error: float
+    profile: Profile
+    plugins: Sequence[object]
+    reference: str
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -167,6 +198,18 @@ def _is_model(value: object) -> bool:
     return is_instance or is_function or (isinstance(value, str) and bool(value))
 
 
+def _is_model_or_several(value: object) -> bool:
+    if isinstance(value, dict):
+        return (
+            bool(value)
+            and all(isinstance(name, str) for name in value)
+            and all(map(_is_model, value.values()))
+        )
+    if isinstance(value, list | tuple):
+        return bool(value) and all(map(_is_model, value))
+    return _is_model(value)
+
+
 def _is_number(value: object) -> bool:
     return (
         isinstance(value, Real)
@@ -217,7 +260,7 @@ _MODEL = (
 )
 _ARGUMENTS: Mapping[str, Check] = {
     "tasks": (_is_tasks, f"{_SOURCE[1]}; a list of them; or a list of rows"),
-    "model": (_is_model, _MODEL),
+    "model": (_is_model_or_several, f"{_MODEL}; or a list of them"),
     "options": (
         _or_none(_of(TaskOptions)),
         "options such as TaskOptions(limit=200), or None",
@@ -237,6 +280,7 @@ _ARGUMENTS: Mapping[str, Check] = {
     "stop_error": (_is_number, "a fraction from 0 to 1"),
     "profile": (_of(str), "'' or 'release'"),
     "plugins": (_is_list, "a list of objects or modules with hooks"),
+    "reference": (_of(str), "the name of a model, as a str"),
 }
 _TEXTS = ("model", "gates", "judge", "compare", "save")
 _OPTION_TEXTS = (

@@ -51,7 +51,7 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
         StoreError: One of them cannot be read.
     """
     ids = run.results.get("node_ids") or {}
-    return compare(name, _side(with_names_of(baseline, ids)), _side(run))
+    return compare(name, side_of(with_names_of(baseline, ids)), side_of(run))
 
 
 def compared(
@@ -73,7 +73,7 @@ def compared(
         for one in task.metrics
         if one.how is not None
     }
-    both = _side(baseline), _side(read_run(path))
+    both = side_of(baseline), side_of(read_run(path))
     comparison = compare(name, *both, methods, min_overlap=min_overlap)
     write_json(path / "comparison.json", asdict(comparison))
     return comparison
@@ -154,7 +154,12 @@ def baseline_lines(name: str, result: RunResult) -> Iterator[str]:
         )
 
 
-def _side(run: EarlierRun) -> Side:
+def side_of(run: EarlierRun) -> Side:
+    """Return a stored run as a side of a comparison.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
     return Side(
         results=run.results, rows={task: list(run.all_rows(task)) for task in run.tasks}
     )
@@ -169,6 +174,26 @@ def compare(
     min_overlap: float = MIN_OVERLAP,
 ) -> Comparison:
     """Compare a run with a baseline."""
+    return paired(name, before, now, methods, min_overlap=min_overlap).comparison
+
+
+class PairedRuns(NamedTuple):
+    """A run compared with a baseline. ``estimates``: the changes of the metrics of each
+    task and group."""
+
+    comparison: Comparison
+    estimates: Mapping[str, Estimates]
+
+
+def paired(
+    name: str,
+    before: Side,
+    now: Side,
+    methods: Methods | None = None,
+    *,
+    min_overlap: float = MIN_OVERLAP,
+) -> PairedRuns:
+    """Compare a run with a baseline, with the estimates of all changes."""
     new = [task for task in now.rows if task not in before.rows]
     found = {
         task: _compared_task(task, before, now, methods or {}, min_overlap)
@@ -180,6 +205,7 @@ def compare(
     refused = [f"{task}: {one.refused}" for task, one in found.items() if one.refused]
     metrics = [metric for one in found.values() for metric in one.metrics]
     estimates = {task: one.estimates for task, one in found.items() if not one.refused}
+    of_groups: dict[str, Estimates] = {}
     differing = {*new, *(task for task, one in found.items() if one.difference)}
     for group, tasks in _groups(before, now).items():
         missing = [task for task in tasks if task not in estimates]
@@ -191,7 +217,8 @@ def compare(
             changes = _group_estimates(group, tasks, before, now, estimates)
             numbers = _numbers(group, before, now)
             metrics = [*_metrics(group, numbers, now, changes), *metrics]
-    return Comparison(
+            of_groups[group] = changes
+    comparison = Comparison(
         name=name,
         metrics=tuple(metrics),
         worse=tuple(change for one in found.values() for change in one.worse),
@@ -203,6 +230,7 @@ def compare(
             before, now, {task: one.pairs for task, one in found.items()}
         ),
     )
+    return PairedRuns(comparison, {**estimates, **of_groups})
 
 
 class _ComparedTask(NamedTuple):
@@ -309,15 +337,19 @@ def _estimates(
             },
         ),
         candidates,
-        lambda at: _clusters(task, now, at),
+        lambda at: clusters_of(task, now, at),
         every=every if pairing.changes else None,
         is_sample=is_sample(task, before, now),
     )
 
 
-def _clusters(task: str, now: Side, positions: Sequence[int]) -> list[str] | None:
+def clusters_of(task: str, now: Side, positions: Sequence[int]) -> list[str] | None:
     """Return the cluster of each document, by the gates of the task and its groups;
-    ``None`` if no gate has one."""
+    ``None`` if no gate has one.
+
+    Raises:
+        ValueError: A document lacks the field of its cluster.
+    """
     members = now.results.get("group_subtasks") or {}
     holders = [task, *(name for name in members if task in _tasks_below(name, members))]
     gates = now.results.get("gates") or ()

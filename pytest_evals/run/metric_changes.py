@@ -68,7 +68,7 @@ def paired_estimates(
             only this run's numbers select the definition.
     """
     found: dict[str, ChangeEstimate | str] = {}
-    for key in _keys(*numbers):
+    for key in keys_of(*numbers):
         both = [None if is_sample else numbers[0].get(key), numbers[1].get(key)]
         paired = [side.get(key, {}) for side in values]
         how = methods(key)
@@ -115,6 +115,11 @@ def _estimated(
     raise fault
 
 
+def is_mean_of(values: Sequence[Any], number: Any) -> bool:
+    """Whether a number is the mean of these values."""
+    return bool(values) and _gives(MEAN, values, number)
+
+
 def _gives(how: Metric, values: Sequence[Any], number: Any) -> bool:
     """Whether this definition gives the number."""
     try:
@@ -152,7 +157,7 @@ def group_estimates(
         sizes: The number of documents of each task, if known.
     """
     found: dict[str, ChangeEstimate | str] = {}
-    for key in _keys(*numbers):
+    for key in keys_of(*numbers):
         times = Counter(task for task in tasks if key in estimates.get(task, {}))
         changes: dict[str, ChangeEstimate] = {}
         for task in times:
@@ -199,7 +204,7 @@ def metric_changes(
         directions: Name of a metric → whether higher is better.
         estimates: The changes, or the reasons why they have no confidence interval.
     """
-    for key in _keys(*numbers):
+    for key in keys_of(*numbers):
         before, now = (_number(side.get(key)) for side in numbers)
         one = MetricChange(
             task=name,
@@ -232,7 +237,7 @@ def _with_interval(one: MetricChange, change: ChangeEstimate | str) -> MetricCha
     )
 
 
-def _keys(*numbers: Numbers) -> list[str]:
+def keys_of(*numbers: Numbers) -> list[str]:
     """Return the keys of metrics, without standard errors and other fields."""
     keys = dict.fromkeys(key for side in numbers for key in side)
     return [key for key in keys if "," in key and "_stderr," not in key]

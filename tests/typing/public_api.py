@@ -80,8 +80,11 @@ def runs(path: Path) -> None:
         target="{{a}}",
         options=ev.TaskOptions(limit=2),
     )
-    ev.evaluate("evals", Parrot(), stop="never")  # type: ignore[arg-type]
-    ev.evaluate("evals", 7)  # type: ignore[arg-type]
+    ev.evaluate("evals", Parrot(), stop="never")  # type: ignore[call-overload]
+    ev.evaluate("evals", 7)  # type: ignore[call-overload]
+    several = ev.evaluate("evals", ["hf:gpt2", Parrot()], reference="gpt2")
+    assert_type(several, ev.ModelResults)
+    assert_type(several["gpt2"], ev.RunResult)
     assert_type(result.verdicts, tuple[ev.Verdict, ...])
     assert_type(result.tasks, tuple[ev.TaskResult, ...])
     task = result.tasks[0]

@@ -21,6 +21,7 @@ from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.exports import Exports
 from pytest_evals.plugin.reporting.max_warnings import OpenGates, are_counted
+from pytest_evals.plugin.reporting.models import ModelsReport
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.secrets import learn_environment
@@ -89,6 +90,8 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
         if options.html is not None or options.export:
             register(Exports(one), f"evals-exports{one.model}")
         register(Listeners(one), f"evals-listeners{one.model}")
+    if session.model:
+        register(ModelsReport(session), "evals-models")
     if are_counted(config):
         register(OpenGates(config), "evals-open-gates")
 

@@ -6,6 +6,7 @@ and batches.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -154,10 +155,14 @@ class Models:
     def close(self) -> None:
         """Close the models that were opened here; a document that comes later opens
         them again."""
-        if self._opened:
-            self._live.clear()
+        if not self._opened:
+            return
+        for definition in self._live:
+            self.inference.batches[definition].stop()
+        self._live.clear()
         while self._opened:
             self._opened.pop().close()
+        gc.collect()  # weights may be part of a cycle
 
     def _refuse(self, error: BaseException) -> None:
         """End the session for an error of ours that was raised when its first test

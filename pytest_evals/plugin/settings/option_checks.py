@@ -6,7 +6,7 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -75,19 +75,21 @@ _OF_ONE_MODEL = {
     "only": "selects from a run of one model",
     "ray": "serves one model",
     "save-baseline": "saves the run of one model",
-    "json": "copies the results of one model",
-    "html": "shows the run of one model",
-    "markdown": "summarizes the run of one model",
 }
 """Options that need a single model, with the reason."""
 
 
-def check_several(raw: Mapping[str, Any]) -> None:
-    """Refuse options that need a single model.
+def check_several(raw: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse options that need a single model. ``names``: those of the models.
 
     Raises:
-        pytest.UsageError: With the first one.
+        pytest.UsageError: With the first one; or the reference is not a model.
     """
+    if raw["reference"] and raw["reference"] not in names:
+        from pytest_evals.errors import unknown_name
+
+        text = unknown_name("model", raw["reference"], names)
+        raise pytest.UsageError(f"--evals-reference: {text}")
     for name, why in _OF_ONE_MODEL.items():
         if raw[name] and raw[name] != "off":
             raise pytest.UsageError(

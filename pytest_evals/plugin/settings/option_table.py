@@ -98,6 +98,11 @@ class Options:
     )
     models: tuple[NamedModel, ...] = ()
     """All models; ``model`` is the spec of the first one, empty without a model."""
+    reference: str = option(
+        "model",
+        "NAME",
+        "The model that the others are compared with, of several. Default: the first.",
+    )
     judge: str = option(
         "model",
         "SPEC",

@@ -121,7 +121,7 @@ def _models(raw: Mapping[str, Any]) -> tuple[NamedModel, ...]:
     with usage_errors():
         models = read_models(texts)
     if len(models) > 1:
-        check_several(raw)
+        check_several(raw, [one.name for one in models])
     return models
 
 

@@ -168,9 +168,13 @@ def task_options(
     )
 
 
+_OF_SEVERAL = ("models", "reference")
+"""Options that do not change the run of one model."""
+
+
 def public(options: Options) -> dict[str, Any]:
     """The options as JSON values, for :class:`RunResult`, which masks secrets."""
-    names = (name for name in options.__slots__ if name != "models")
+    names = (name for name in options.__slots__ if name not in _OF_SEVERAL)
     plain = {name: getattr(options, name) for name in names}
     plain["include_path"] = [str(path) for path in options.include_path]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

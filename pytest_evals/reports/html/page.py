@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -19,6 +19,7 @@ from pytest_evals.reports.html.chunks import packed
 _SCRIPTS = (
     "dom",
     "formatting",
+    "unpack",
     "data",
     "columns",
     "charts",
@@ -45,10 +46,27 @@ def page_html(
     rows: Sequence[str],
 ) -> str:
     """Return the complete page."""
-    style, script = _style(), _script()
-    title = escape(f"{facts.get('model_name') or 'evals'} · evals")
+    title = f"{facts.get('model_name') or 'evals'} · evals"
     blocks = {"facts": packed(facts), "index": packed(index)}
     blocks |= {f"rows-{n}": text for n, text in enumerate(rows)}
+    return whole_page(title, plain_html(facts), blocks)
+
+
+def whole_page(
+    title: str,
+    plain: str,
+    blocks: Mapping[str, str],
+    scripts: tuple[str, ...] = _SCRIPTS,
+    styles: tuple[str, ...] = ("page.css",),
+) -> str:
+    """Return a page with its style, script and data.
+
+    Args:
+        plain: Markup for viewers without scripts.
+        blocks: Id of each block of data → its text, as ``packed`` returns it.
+        scripts: Names of assets, which are concatenated.
+    """
+    style, script = _style(styles), _script(scripts)
     data = "\n".join(
         f'<script type="text/plain" id="{name}">{text}</script>'
         for name, text in blocks.items()
@@ -61,11 +79,11 @@ def page_html(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>{title}</title>
+<title>{escape(title)}</title>
 <style>{style}</style>
 </head>
 <body>
-<noscript>{plain_html(facts)}</noscript>
+<noscript>{plain}</noscript>
 <div id="app"></div>
 {data}
 <script>{script}</script>
@@ -96,13 +114,13 @@ def _digest(text: str) -> str:
 
 
 @cache
-def _style() -> str:
-    return _asset("page.css")
+def _style(names: tuple[str, ...]) -> str:
+    return "\n".join(map(_asset, names))
 
 
 @cache
-def _script() -> str:
-    parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+def _script(names: tuple[str, ...]) -> str:
+    parts = "\n".join(_asset(f"{name}.js") for name in names)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 
@@ -122,8 +140,8 @@ def plain_html(facts: Mapping[str, Any]) -> str:
         lines.append(f"<p>partial run: {_text(facts['partial'])}</p>")
     lines += [f"<p>warning: {_text(one)}</p>" for one in facts.get("warnings") or ()]
     if facts.get("gates"):
-        lines += _table(("gate", "verdict", "why"), _gates(facts["gates"]))
-    lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))
+        lines += plain_table(("gate", "verdict", "why"), _gates(facts["gates"]))
+    lines += plain_table(("task", "metric", "value", "stderr"), _numbers(facts))
     for one in facts["listed"]:
         part = facts["parts"][one["name"]]
         for error in part.get("judge_errors") or ():
@@ -144,7 +162,8 @@ def _numbers(facts: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield part["alias"], metric["key"], metric["value"], metric["stderr"]
 
 
-def _table(titles: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> list[str]:
+def plain_table(titles: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """Return the lines of a table; all strings are escaped."""
     heading = "".join(f"<th>{title}</th>" for title in titles)
     lines = ["<table>", f"<tr>{heading}</tr>"]
     for row in rows:

@@ -5,14 +5,6 @@ const KEPT = 24; // chunks that stay unpacked
 
 const run = { facts: null, docs: [], tasks: new Map(), n: 0 };
 
-async function unpack(text) {
-  const raw = atob(text.trim());
-  const bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i += 1) bytes[i] = raw.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 async function loadFacts() {
   run.facts = await unpack(document.getElementById("facts").textContent);
 }

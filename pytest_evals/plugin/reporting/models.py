@@ -1,0 +1,117 @@
+"""The models of a session side by side: in the terminal, as Markdown, as JSON and as an
+HTML page, written after the files of each model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.model_comparison import ModelComparison
+from pytest_evals.errors import StoreError
+from pytest_evals.plugin.messages import write_text
+from pytest_evals.plugin.session import path_of_model
+from pytest_evals.reports.escape import near
+from pytest_evals.reports.terminal.models import model_lines
+from pytest_evals.run.model_comparison import compare_models, methods_of
+from pytest_evals.store.files import make_folder, replace_text, write_json
+from pytest_evals.store.history import EarlierRun, read_run
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+_MARKDOWN = 60_000
+"""Bytes of the Markdown: GitHub takes comments of 65,536 characters."""
+
+
+class ModelsReport:
+    """Hooks of a session with several models, as a pytest plugin; not for workers."""
+
+    def __init__(self, session: EvalSession) -> None:
+        self._session = session
+        self._found: ModelComparison | None = None
+        self._lines: list[tuple[str, bool]] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Compare the models that were run, and write the files; an error leaves all
+        other results intact."""
+        done = [one for one in self._session.all if one.run.result is not None]
+        if len(done) < 2:
+            return
+        try:
+            self._found = self._compared(done)
+            self._write(self._found)
+        except StoreError as error:
+            self._lines.append((str(error), True))
+            self._session.outcome.fail(session, str(error))
+
+    def _compared(self, done: list[EvalSession]) -> ModelComparison:
+        runs = {one.model: _run(one) for one in done}
+        wanted = self._session.options.reference
+        methods = methods_of(filter(None, (one.run.result for one in done)))
+        reference = wanted if wanted in runs else next(iter(runs))
+        overlap = self._session.options.min_overlap
+        return compare_models(runs, reference, methods, min_overlap=overlap)
+
+    def _write(self, found: ModelComparison) -> None:
+        options = self._session.shared.options
+        if options.json is not None:
+            make_folder(options.json.parent, "--evals-json")
+            write_json(options.json, self._as_json(found))
+        if options.markdown is not None:
+            make_folder(options.markdown.parent, "--evals-markdown")
+            replace_text(options.markdown, self._markdown(found), "--evals-markdown")
+        if options.html is not None:
+            from pytest_evals.reports.html.models import write_models_html
+
+            pages = {name: path_of_model(options.html, name) for name in found.models}
+            names = {name: path.name for name, path in pages.items() if path}
+            write_models_html(found, options.html, names)
+            shown = near(options.html, self._session.config.invocation_params.dir)
+            self._lines.append((f"report: {shown}", False))
+
+    def _as_json(self, found: ModelComparison) -> dict[str, Any]:
+        paths = {one.model: one.run.writer.path for one in self._session.all}
+        runs = {name: str(paths[name]) for name in found.models}
+        return {**asdict(found), "agreements": dict(found.agreements), "runs": runs}
+
+    def _markdown(self, found: ModelComparison) -> str:
+        from pytest_evals.reports.github.models import models_markdown
+        from pytest_evals.reports.github.pull_request import run_markdown
+
+        parts = [models_markdown(found)]
+        done = [one for one in self._session.all if one.run.result is not None]
+        room = (_MARKDOWN - len(parts[0].encode("utf-8"))) // len(done)
+        for one in done:
+            assert one.run.result is not None
+            parts.append(run_markdown(one.run.result, max(room, 1000)))
+        return "\n".join(parts)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Write the tables."""
+        if self._found is not None and not terminalreporter.no_summary:
+            terminalreporter.write_sep("=", "evals: models")
+            width = terminalreporter._tw.fullwidth
+            is_verbose = self._session.config.get_verbosity() > 0
+            left_out = () if is_verbose else self._members()
+            for line in model_lines(self._found, width, left_out):
+                terminalreporter.write_line(line.text, **line.markup)
+        for text, is_bad in self._lines:
+            write_text(terminalreporter, text, red=is_bad, bold=is_bad)
+
+    def _members(self) -> set[str]:
+        """Return the tasks of groups, which are shown with ``-v``."""
+        groups = self._session.suite.groups.values()
+        return {task.name for run in groups for task in run.group.tasks()}
+
+
+def _run(session: EvalSession) -> EarlierRun:
+    writer = session.run.writer
+    if writer.path is None or writer.error:
+        raise StoreError(f"models: the results of {session.model} are not on the disk")
+    return read_run(writer.path)

@@ -1,0 +1,28 @@
+"""Models side by side as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from pytest_evals.core.model_comparison import ModelComparison
+from pytest_evals.reports.github.markdown import code, plain, table
+from pytest_evals.reports.terminal.models import cells, is_better, notes
+
+_ROWS = 300
+"""Maximum number of rows of the table."""
+_SIGNS = {True: " ✅", False: " ❌", None: ""}
+
+
+def models_markdown(found: ModelComparison) -> str:
+    """Return the table of metrics and models, with a final line break."""
+    heading = ["task", "metric", "model", "value:", "change:", "90% CI", "p:"]
+    heading += ["rank:", "first:"]
+    rows = []
+    for one in found.metrics[:_ROWS]:
+        name, *numbers = cells(one)
+        numbers[1] += _SIGNS[is_better(one)]
+        shown = (code(one.task), code(one.name), code(name), *map(plain, numbers))
+        rows.append(shown)
+    parts = ["## Models", table(heading, rows)]
+    if len(found.metrics) > _ROWS:
+        parts.append(f"and {len(found.metrics) - _ROWS:,} more rows")
+    parts += map(plain, (*notes(found), *found.refused))
+    return "\n\n".join(parts) + "\n"

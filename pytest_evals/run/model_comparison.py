@@ -1,0 +1,262 @@
+"""Compare several models on the same documents: paired differences from one of them,
+ranks, and a matrix of documents. It reads the files of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.core.comparison import MetricChange
+from pytest_evals.core.model_comparison import (
+    ModelComparison,
+    ModelDocument,
+    ModelMetric,
+    ModelRank,
+)
+from pytest_evals.core.reference import MIN_OVERLAP
+from pytest_evals.core.result import RunResult
+from pytest_evals.errors import OptionError, unknown_name
+from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
+from pytest_evals.models.names import named
+from pytest_evals.run.comparison import (
+    Methods,
+    PairedRuns,
+    clusters_of,
+    paired,
+    side_of,
+)
+from pytest_evals.run.metric_changes import is_mean_of, keys_of
+from pytest_evals.stats.multiplicity import holm
+from pytest_evals.stats.ranks import rank_estimates
+from pytest_evals.store.document_pairs import Row, Side, firsts, values_by_key
+from pytest_evals.store.history import EarlierRun
+
+
+def models_of(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the models of ``evaluate()`` by name: that of a spec as for ``--model``,
+    and that of an object or a function.
+
+    Raises:
+        OptionError: Two have one name.
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, Any] = {}
+    for one in given:
+        name, model = (
+            named(one)[:2]
+            if isinstance(one, str)
+            else (str(getattr(one, "name", "") or getattr(one, "__name__", one)), one)
+        )
+        if name in found:
+            raise OptionError(
+                f"two models are called {name!r}\n  fix: name them: model={{'a': …}}"
+            )
+        found[name] = model
+    return found
+
+
+def check_several(models: Mapping[str, Any], reference: str, save: str) -> None:
+    """Refuse arguments of ``evaluate()`` that need another number of models.
+
+    Raises:
+        OptionError: With the fix.
+    """
+    if reference and reference not in models:
+        raise OptionError(f"reference: {unknown_name('model', reference, [*models])}")
+    if models and save:
+        text = "save is for one model, and several are given"
+        raise OptionError(f"{text}\n  fix: evaluate the one to save on its own")
+
+
+def methods_of(results: Iterable[RunResult]) -> Methods:
+    """Return the definitions of the metrics of runs."""
+    return {
+        (task.task.name, metric.key): metric.how
+        for result in results
+        for task in result.tasks
+        for metric in task.metrics
+        if metric.how is not None
+    }
+
+
+def compare_models(
+    runs: Mapping[str, EarlierRun],
+    reference: str,
+    methods: Methods | None = None,
+    *,
+    min_overlap: float = MIN_OVERLAP,
+) -> ModelComparison:
+    """Compare the runs of models.
+
+    Args:
+        runs: Name of each model → its run, at least two.
+        reference: The model that the others are compared with.
+        methods: Definitions of metrics that are not built in.
+        min_overlap: Smallest share of the documents that two models must share.
+
+    Raises:
+        StoreError: A run cannot be read.
+    """
+    sides = {name: side_of(run) for name, run in runs.items()}
+    first = sides[reference]
+    found = {
+        name: paired(reference, first, side, methods, min_overlap=min_overlap)
+        for name, side in sides.items()
+        if name != reference
+    }
+    rows = {task: _shared_rows(task, sides, reference) for task in first.rows}
+    refused = dict.fromkeys(
+        f"{name}: {text}"
+        for name, one in found.items()
+        for text in (*one.comparison.refused, *one.comparison.warnings)
+    )
+    return ModelComparison(
+        models=tuple(runs),
+        reference=reference,
+        metrics=tuple(_metrics(sides, reference, found, rows)),
+        documents=tuple(
+            document for task in first.rows for document in _documents(task, rows[task])
+        ),
+        refused=tuple(refused),
+    )
+
+
+def _shared_rows(
+    task: str, sides: Mapping[str, Side], reference: str
+) -> list[Mapping[str, Row]]:
+    """Each document of a task that all models have with equal content: model → row."""
+    by_model = {
+        name: {row["doc_id"]: row for row in firsts(side.rows.get(task, ()))}
+        for name, side in sides.items()
+    }
+    return [
+        found
+        for at, own in by_model[reference].items()
+        if len(
+            found := {
+                name: rows[at]
+                for name, rows in by_model.items()
+                if at in rows and rows[at].get("doc_hash") == own.get("doc_hash")
+            }
+        )
+        == len(sides)
+    ]
+
+
+def _documents(task: str, rows: Sequence[Mapping[str, Row]]) -> Iterator[ModelDocument]:
+    for found in rows:
+        one = next(iter(found.values()))
+        yield ModelDocument(
+            task=task,
+            id=str(one.get("id", one["doc_id"])),
+            correct=tuple(_correct(row) for row in found.values()),
+            answers=tuple(str(row.get("answer") or "") for row in found.values()),
+            target=str(one.get("target") or ""),
+        )
+
+
+def _correct(row: Row) -> bool | None:
+    return row.get("correct") if row.get("status") == "scored" else None
+
+
+def _metrics(
+    sides: Mapping[str, Side],
+    reference: str,
+    found: Mapping[str, PairedRuns],
+    rows: Mapping[str, Sequence[Mapping[str, Row]]],
+) -> Iterator[ModelMetric]:
+    first = sides[reference]
+    for task in _names(first):
+        numbers = {name: side.of("results", task) or {} for name, side in sides.items()}
+        directions = first.of("higher_is_better", task) or {}
+        for key in keys_of(*numbers.values()):
+            higher = directions.get(key.partition(",")[0])
+            ranks = {}
+            if task in rows and higher is not None:
+                values = {name: one.get(key) for name, one in numbers.items()}
+                ranks = _ranks(sides, task, key, rows[task], values, higher=higher)
+            changes = {name: _change(one, task, key) for name, one in found.items()}
+            p_values = _adjusted(changes, found, task, key)
+            for name in sides:
+                yield ModelMetric(
+                    task=task,
+                    key=key,
+                    model=name,
+                    value=_number(numbers[name].get(key)),
+                    higher_is_better=higher,
+                    change=changes.get(name),
+                    p_value=p_values.get(name),
+                    rank=ranks.get(name),
+                )
+
+
+def _names(side: Side) -> list[str]:
+    """Groups, then tasks."""
+    names = [*(side.results.get("results") or {})]
+    groups = [name for name in side.results.get("groups") or {} if name in names]
+    return [*groups, *(name for name in names if name in side.rows)]
+
+
+def _change(found: PairedRuns, task: str, key: str) -> MetricChange | None:
+    changes = found.comparison.metrics
+    return next((one for one in changes if (one.task, one.key) == (task, key)), None)
+
+
+def _adjusted(
+    changes: Mapping[str, MetricChange | None],
+    found: Mapping[str, PairedRuns],
+    task: str,
+    key: str,
+) -> dict[str, float]:
+    """The p-values of the models with one, adjusted for each other."""
+    p_values: dict[str, float] = {}
+    for name, change in changes.items():
+        estimate = found[name].estimates.get(task, {}).get(key, "")
+        if change is None or isinstance(estimate, str):
+            continue
+        if change.low is not None:
+            p_values[name] = _two_sided(estimate)
+        elif change.no_interval == NO_VARIANCE:
+            p_values[name] = 1.0
+    return dict(zip(p_values, holm([*p_values.values()]), strict=True))
+
+
+def _two_sided(estimate: ChangeEstimate) -> float:
+    """The p-value of no change: below 0.1 if the 90% confidence interval excludes 0."""
+    return min(1.0, 2 * min(estimate.p_less(0.0), estimate.p_greater(0.0)))
+
+
+def _ranks(
+    sides: Mapping[str, Side],
+    task: str,
+    key: str,
+    rows: Sequence[Mapping[str, Row]],
+    numbers: Mapping[str, Any],
+    *,
+    higher: bool,
+) -> dict[str, ModelRank]:
+    """The ranks of the models by a metric that is a mean of its documents; none for
+    other metrics, or if a model lacks a document."""
+    table: list[list[float]] = []
+    at = {row["doc_id"]: n for n, found in enumerate(rows) for row in found.values()}
+    for name, side in sides.items():
+        values = values_by_key(side.rows[task], at).get(key, {})
+        if len(values) < len(rows) or not is_mean_of([*values.values()], numbers[name]):
+            return {}
+        sign = 1 if higher else -1
+        table.append([sign * float(values[n]) for n in range(len(rows))])
+    if len(rows) < 2:
+        return {}
+    first = next(iter(sides.values()))
+    places = [next(iter(found.values()))["doc_id"] for found in rows]
+    try:
+        clusters: Sequence[Hashable] | None = clusters_of(task, first, places)
+    except ValueError:
+        return {}
+    ranked = rank_estimates(table, clusters)
+    return {name: ModelRank(*one) for name, one in zip(sides, ranked, strict=True)}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
