@@ -33,7 +33,7 @@ def write_models_html(
     """Write the page atomically.
 
     Args:
-        pages: Model → the address of its own page.
+        pages: Model → the address of its page.
 
     Raises:
         StoreError: The page cannot be written; an existing one is left unchanged.
