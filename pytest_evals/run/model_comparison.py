@@ -28,8 +28,9 @@ from pytest_evals.run.comparison import (
 from pytest_evals.run.metric_changes import is_mean_of, keys_of
 from pytest_evals.stats.multiplicity import holm
 from pytest_evals.stats.ranks import rank_estimates
-from pytest_evals.store.document_pairs import Row, Side, firsts, values_by_key
+from pytest_evals.store.document_pairs import firsts, values_by_key
 from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.run_settings import Row, Side
 
 
 def models_of(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
