@@ -56,9 +56,14 @@ class ShortMessage(TerminalRepr):
         self.reprcrash = ReprFileLocation(path, line, lines[0] if lines else "")
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        """Write the lines."""
+        """Write the lines; in a terminal at most as wide as it is, with a hanging
+        indent. Files and logs keep whole lines, which can be searched."""
+        from pytest_evals.reports.escape import wrapped
+
+        is_screen = getattr(getattr(tw, "_file", None), "isatty", bool)()
         for line in self.lines:
-            tw.line(line)
+            for part in wrapped(line, tw.fullwidth) if is_screen else (line,):
+                tw.line(part)
 
     def __str__(self) -> str:
         """The lines as text."""

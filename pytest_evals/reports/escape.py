@@ -9,6 +9,7 @@ log commands are neutralized too: GitHub's runner interprets lines that start wi
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from pathlib import Path
 
@@ -37,6 +38,31 @@ def one_line(text: object) -> str:
 def safe_lines(text: object) -> list[str]:
     """Return the lines of a text, each escaped like :func:`one_line`."""
     return [one_line(line) for line in str(text).splitlines()]
+
+
+_LABEL = re.compile(r"\s*(?:[E!?-] {3}|\S+ {2,})?")
+"""The start of a line: its indentation, and the mark or the name before its text."""
+_LEAST_WIDTH = 40
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Return a line of a message in lines of at most ``width`` columns; further ones
+    begin below its text. Commands stay on one line, so that they can be copied."""
+    if (
+        len(line) <= width
+        or width < _LEAST_WIDTH
+        or line.lstrip().startswith("pytest ")
+    ):
+        return [line]
+    start = _LABEL.match(line)
+    indent = start.end() if start and start.end() <= width // 3 else 0
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * (indent or 4),
+        drop_whitespace=True,
+        break_on_hyphens=False,
+    ) or [line]
 
 
 def near(path: Path, here: Path) -> str:

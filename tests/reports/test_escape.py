@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.reports.escape import cells, cut, near, one_line, tail
+from pytest_evals.reports.escape import cells, cut, near, one_line, tail, wrapped
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,17 @@ def test_a_path_is_shown_as_one_would_type_it():
     here = Path("/home/me/suite")
     assert near(here / ".evals" / "runs", here) == ".evals/runs"
     assert near(Path("/tmp/x"), here) == "/tmp/x"
+
+
+def test_lines_of_messages_wrap_below_their_text_and_commands_do_not():
+    reason = "      reason  " + "word " * 20
+    assert wrapped(reason.rstrip(), 50) == [
+        "      reason  word word word word word word word",
+        "              word word word word word word word",
+        "              word word word word word word",
+    ]
+    mark = "E   " + "word " * 12
+    assert wrapped(mark.rstrip(), 50)[1].startswith("    word")
+    command = "    pytest " + "'a long path/to a suite.yaml::quiz[q1]' " * 3
+    assert wrapped(command, 50) == [command]
+    assert wrapped("short", 80) == ["short"]

@@ -11,8 +11,10 @@ from pytest_evals.reports.escape import one_line
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
 """ASCII punctuation: each can be written as a numeric reference (CommonMark 0.31,
 2.5)."""
-_HARMLESS = frozenset("%(),-./;=?'\"")
+_HARMLESS = frozenset("%(),-./;=?'\"{}^+")
 """Punctuation without a meaning inside a line, so that names stay readable."""
+_INTERVAL = re.compile(r"(\[[-+.,%\d ]+\](?![\[(:]))")
+"""Numbers in brackets, which are not a link: ``90% CI [0.70, 0.80]``."""
 _LINK = re.compile(r"(?i)\bwww(?=\.)")
 _APART = "&#8203;"
 """A zero-width space: GitHub does not turn text that contains it into a link or a
@@ -22,7 +24,10 @@ _TICKS = re.compile(r"`+")
 
 def plain(text: object) -> str:
     """Return text on one line, escaped."""
-    return _LINK.sub(rf"\g<0>{_APART}", _MARKUP.sub(_by_number, one_line(text)))
+    parts = _INTERVAL.split(one_line(text))  # text, interval, text, …
+    parts[::2] = [_MARKUP.sub(_by_number, part) for part in parts[::2]]
+    shown = _LINK.sub(rf"\g<0>{_APART}", "".join(parts))
+    return f"&#{ord('+')};{shown[1:]}" if shown.startswith("+") else shown
 
 
 def code(text: object) -> str:

@@ -66,7 +66,7 @@ def test_a_gate_is_shown_with_the_limits_that_it_compared(make):
         make.gate("acc >= 0.65"), "passed", metric=metric, interval=limits
     )
     run = make.run(make.result(make.task(), metric), verdicts=[verdict])
-    row = "| `gsm8k` | 0/200 | `acc` | 0.750 90% CI &#91;0.705, 0.791&#93; |"
+    row = "| `gsm8k` | 0/200 | `acc` | 0.750 90% CI [0.705, 0.791] |"
     assert row in run_markdown(run, 10**6)
 
 

@@ -13,7 +13,7 @@ function changesView() {
     h("p.about", `${plural(comparison.n_paired, "document")} scored in both runs`),
     noticesOf({ ...run.facts, partial: "" }),
     comparison.metrics.length ? h("section", h("h2", "Metrics"), changesTable(comparison)) : null,
-    comparison.n_paired ? h("section", h("h2", "Documents"), flipsOf(comparison, flipped)) : null,
+    comparison.n_paired ? h("section", h("h2", "Documents"), flipsOf(comparison, flipped), flipped.length ? null : h("p.soft", "No document changed between correct and wrong.")) : null,
     [...grouped(flipped, (doc) => doc.task)].map(([task, docs]) => flipsOfTask(task, docs)),
     otherMetrics(),
   );

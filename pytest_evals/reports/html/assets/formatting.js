@@ -5,7 +5,7 @@ const COUNT = new Intl.NumberFormat("en");
 const OUTCOMES = {
   failed: { sign: "✕", word: "failed", rank: 0 },
   invalid: { sign: "!", word: "invalid", rank: 1 },
-  inconclusive: { sign: "≈", word: "inconclusive", rank: 2 },
+  inconclusive: { sign: "◆", word: "inconclusive", rank: 2 },
   pending: { sign: "…", word: "pending", rank: 3 },
   skipped: { sign: "–", word: "skipped", rank: 4 },
   passed: { sign: "✓", word: "passed", rank: 5 },
