@@ -17,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Literal
 from urllib.parse import urlsplit
 
+from pytest_evals.data.network_variables import proxy_variable
 from pytest_evals.errors import MissingExtraError
 
 AWAY_S = 60.0
@@ -31,10 +32,6 @@ _NETWORK = frozenset((
 ))  # fmt: skip
 """Errors of Python, requests, httpx, aiohttp and huggingface_hub."""
 _RIGHTS = frozenset({"GatedRepoError"})
-_UNREACHABLE = (
-    "the Hub was unreachable a short time ago, and the cache "
-    "does not contain the dataset"
-)
 _OFFLINE_FLAGS = {
     "datasets.config": "HF_HUB_OFFLINE",
     "evaluate.config": "HF_EVALUATE_OFFLINE",
@@ -147,12 +144,26 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
             yield
         except Exception as error:
             if is_away and _is_any(error, _NETWORK):
-                raise ConnectionError(_UNREACHABLE) from None
+                raise ConnectionError(
+                    f"the Hub was unreachable a short time ago{through_proxy()}, and "
+                    "the cache does not contain the dataset"
+                ) from None
             raise
         finally:
             datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = count_downloads
             if not bars_disabled:
                 datasets.enable_progress_bars()
+
+
+def through_proxy() -> str:
+    """Return `` (through the proxy in HTTPS_PROXY)``; empty if the Hub is accessed
+    without a proxy."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        return ""
+    variable = proxy_variable(constants.ENDPOINT)
+    return f" (through the proxy in {variable})" if variable else ""
 
 
 def may_download(function: object) -> bool:
@@ -225,10 +236,11 @@ def _is_silent() -> bool:
 def _probe(url: str) -> Literal["reply", "silence", "error"]:
     """Return what a request to a server gets."""
     from http.client import HTTPException
-    from urllib.request import Request, urlopen
+    from urllib.request import Request, build_opener
 
     try:
-        with urlopen(Request(url, method="HEAD"), timeout=PROBE_S):
+        # The opener of urlopen keeps the proxies of its first call.
+        with build_opener().open(Request(url, method="HEAD"), timeout=PROBE_S):
             return "reply"
     except (OSError, ValueError, HTTPException) as error:
         is_silent = isinstance(getattr(error, "reason", error), TimeoutError)

@@ -45,6 +45,12 @@ def proxy_variable(url: str) -> str:
     return next((_variable(s) for s in (parts.scheme, "all") if values.get(s)), "")
 
 
+def proxy_value(url: str) -> str:
+    """Return the address of the proxy of a server; empty if it has no proxy."""
+    value = os.environ.get(proxy_variable(url), "")
+    return value if "://" in value or not value else f"http://{value}"
+
+
 def _variable(scheme: str) -> str:
     """Return the name of the variable; the one in lower case has priority."""
     lower = f"{scheme}_proxy"

@@ -34,6 +34,7 @@ from pytest_evals.data.hub import (
     reading_datasets,
     refuse_away,
     sparing_hub,
+    through_proxy,
 )
 from pytest_evals.data.json_lines import LARGEST, read_json_lines
 from pytest_evals.data.json_rows import (
@@ -144,7 +145,8 @@ def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any
                 lambda: maker(**source.arguments), (), "custom_dataset", source.place
             )
     except FieldError as error:
-        raise TaskFileError([error.problem]) from error
+        fix = f"check the network{through_proxy()}" if error.problem.unreachable else ""
+        raise TaskFileError([replace(error.problem, fix=fix)]) from error
     if not isinstance(splits_, Mapping):
         what = (
             "custom_dataset must return a mapping of splits, not "
@@ -323,8 +325,8 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
     unreachable = is_unreachable(error) or is_offline(file_names(files))
     if unreachable or (isinstance(error, OSError) and not source.arguments):
         fix = (
-            "check the name, the network and the access rights; offline, a dataset "
-            "must be in the cache or be read from local files"
+            f"check the name, the network{through_proxy()} and the access rights; "
+            "offline, a dataset must be in the cache or be read from local files"
         )
     problem = Problem(what, source.place, fix, unreachable)
     return TaskFileError([problem if paths else _with_network(problem)])

@@ -84,9 +84,10 @@ def _by_task(found: Mapping[str, Sequence[_Change]]) -> Iterator[RunDifference]:
 def _model_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
     yield _Change("model", *(one.get("model_name", _UNKNOWN) for one in both))
     old, new = map(_model_arguments, both)
+    names = [one.get("model_name") for one in both]
     is_same_program = _program(both[0])[0] == _program(both[1])[0]
     for key in {**old, **new} if is_same_program else [k for k in old if k in new]:
-        if key not in _SMALL:
+        if key not in _SMALL and [old.get(key), new.get(key)] != names:
             yield _Change(f"model argument {key}", old.get(key), new.get(key))
     for name, key in (("commit", "sha"), ("revision", "revision")):
         values = (_map(one, "config").get(f"model_{key}") or _UNKNOWN for one in both)
@@ -186,7 +187,8 @@ class _TaskChanges:
         yield _Change("filters", *map(_filters, rows))
         lists = (one.get("filter_list", _UNKNOWN) for one in configs)
         yield _Change("filter_list", *lists)
-        yield _Change("metrics", *map(_metrics, rows))
+        # Without any, no document has a score.
+        yield _Change("metrics", *(_metrics(one) or _UNKNOWN for one in rows))
         versions = (_UNKNOWN if one is None else one for one in self._of("versions"))
         yield _Change("version of the task", *versions)
 
@@ -202,14 +204,16 @@ def _prompts(pairs: Mapping[str, Sequence[Pair]]) -> Iterator[RunDifference]:
     n_changed = sum(map(len, changed.values()))
     if n_changed:
         share = f"{n_changed:,} of {n:,} documents ({n_changed / n:.0%})"
-        firsts = (
-            f"{task}[{pair[1].get('id')}]: {_prompt_change(pair)}"
+        stored = (
+            f"{task}[{pair[1].get('id')}]: {word_diff(*map(_prompt, pair))}"
             for task, found in changed.items()
             for pair in found
+            if all(map(_prompt, pair))
         )
+        examples = tuple(islice(stored, _EXAMPLES))
         yield RunDifference(
             text=f"prompts: {share} have another prompt{_in_tasks([*changed], pairs)}",
-            examples=tuple(islice(firsts, _EXAMPLES)),
+            examples=examples or ("the prompts are not stored, only their hashes",),
         )
 
 
@@ -257,11 +261,6 @@ def _prompt(row: Row) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _prompt_change(pair: Pair) -> str:
-    texts = [_prompt(row) for row in pair]
-    return word_diff(*texts) if all(texts) else "only hashes are stored"
-
-
 def word_diff(before: str, now: str) -> str:
     """The first change in a text: ``… the [-sum-]{+total+} of …``."""
     old, new = (re.findall(r"\s+|[^\s]+", text) for text in (before, now))
@@ -283,19 +282,29 @@ def _is_pair(two: tuple[str, str]) -> bool:
 def _marked(old: Sequence[str], new: Sequence[str]) -> str:
     """Words with the marks of a word diff; those of long texts are cut."""
     old, new = old[:_WORDS], new[:_WORDS]
-    parts = []
+    shown, gone, come = "", "", ""
     for tag, *at in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        gone, come = _line(old[at[0] : at[1]]), _line(new[at[2] : at[3]])
-        if tag == "equal":
-            parts.append(gone)
+        left, added = _line(old[at[0] : at[1]]), _line(new[at[2] : at[3]])
+        if (gone or come) and tag == "equal" and (not left.isspace() or "⏎" in left):
+            shown, gone, come = shown + _change_mark(gone, come), "", ""
+        if len(shown) > 4 * _LONGEST:
+            return f"{shown}…"
+        if tag != "equal" or gone or come:  # a space between two changes is in both
+            gone, come = gone + left, come + added
         else:
-            parts += [f"[-{_cut(gone)}-]"] * bool(gone)
-            parts += [f"{{+{_cut(come)}+}}"] * bool(come)
-    return _cut("".join(parts), 4 * _LONGEST)
+            shown += _cut(left)
+    return shown + _change_mark(gone, come)
+
+
+def _change_mark(gone: str, come: str) -> str:
+    end = " " * (gone[-1:].isspace() and come[-1:].isspace())  # before an equal word
+    gone, come = (one.removesuffix(end) if end else one for one in (gone, come))
+    removed = f"[-{_cut(gone)}-]" if gone else ""
+    return removed + (f"{{+{_cut(come)}+}}" if come else "") + end
 
 
 def _line(words: Sequence[str]) -> str:
-    return "".join(words).replace("\n", "\\n")
+    return "".join(words).replace("\n", "⏎")
 
 
 def _cut(text: str, longest: int = 2 * _LONGEST) -> str:

@@ -237,3 +237,16 @@ def test_cells_of_csv_files_of_the_hub_are_the_text_that_was_written(tmp_path):
     found, error = rows(False, True, HF_HUB_OFFLINE="1")
     assert found == [typed]
     assert "only a copy with converted values, such as 4.9 for 4.90" in error
+
+
+def test_the_proxy_of_a_silent_hub_is_named(clock, monkeypatch):
+    monkeypatch.setattr(hub, "PROBE_S", 0.05)
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.test")
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("https_proxy", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{silent.getsockname()[1]}")
+        away = pytest.raises(ConnectionError, match="through the proxy in HTTPS_PROXY")
+        with away, hub.reading_datasets(of_hub=True):
+            raise ConnectionError("OfflineModeIsEnabled")

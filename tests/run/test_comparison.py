@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from pytest_evals.run.comparison import compare
+from pytest_evals.store.run_differences import word_diff
 from pytest_evals.store.run_settings import Side
 
 
@@ -95,3 +96,25 @@ def test_prompts_that_differ_are_counted_and_shown_as_a_word_diff():
     (one,) = found.differences
     assert one.text == "prompts: 1 of 2 documents (50%) have another prompt"
     assert one.examples == ("quiz[1]: … Q: what is the [-sum-]{+total+} of 1 and 2? …",)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "shown"),
+    [
+        ("a b c d", "a x y d", "a [-b c-]{+x y+} d"),
+        ("a b c d", "a x c y", "a [-b-]{+x+} c [-d-]{+y+}"),
+        ("a b", "a b c", "a b{+ c+}"),
+        ("a b\nc", "a x\ny", "a [-b-]{+x+}⏎[-c-]{+y+}"),
+        ("a", "b " * 200, f"[-a-]{{+{'b ' * 60}…+}}"),
+    ],
+)
+def test_word_diffs_join_neighbouring_words_and_close_each_mark(before, now, shown):
+    assert word_diff(before, now) == shown
+
+
+def test_long_word_diffs_end_after_a_whole_mark():
+    before, now = (" ".join(f"{side}{n} same" for n in range(99)) for side in "ab")
+    shown = word_diff(before, now)
+    assert len(shown) < 500
+    assert shown.count("[-") == shown.count("-]")
+    assert shown.count("{+") == shown.count("+}")

@@ -30,6 +30,7 @@ from pytest_evals.models.http.errors import (
     shortened,
     status_error,
 )
+from pytest_evals.models.http.proxy import ProxyTest
 from pytest_evals.models.http.streaming import ARRIVALS, Arrival
 
 _CONNECTIONS = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
@@ -70,6 +71,7 @@ class HttpClient(httpx.AsyncClient):
                 f"  fix: check {', '.join(names) or 'the installation of httpx'}"
             ) from None
         self._timeout_s = timeout_s
+        self._proxy = ProxyTest()
         # Decompressed here, in pieces: the library's decoders know no limit, and a
         # chunk that was compressed twice grows a million times.
         self.headers["accept-encoding"] = "gzip, deflate"
@@ -83,13 +85,23 @@ class HttpClient(httpx.AsyncClient):
         """
         try:
             # The library's own limit starts anew with each byte of a slow server.
-            async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(request, options)
+            async with (
+                asyncio.timeout(self._timeout_s) as limit,
+                self._proxy.ending(str(request.url), limit),
+            ):
+                reply = await self._exchange(request, options)
+                self._proxy.has_replied = True
+                return reply
         except (TimeoutError, httpx.TimeoutException):
-            limit = f"no reply within {self._timeout_s:g} s"
-            raise RequestFailedError(limit, LATE, again=True, slower=True) from None
+            raise self._proxy.fault or self._late(str(request.url)) from None
         except httpx.HTTPError as error:
             raise lost(error, str(request.url)) from None
+
+    def _late(self, url: str) -> RequestFailedError:
+        variable = "" if self._proxy.has_replied else proxy_variable(url)
+        through = f" through the proxy in {variable}" if variable else ""
+        what = f"no reply{through} within {self._timeout_s:g} s"
+        return RequestFailedError(what, LATE, again=True, slower=True)
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
         options["follow_redirects"] = False

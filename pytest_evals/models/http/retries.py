@@ -246,7 +246,7 @@ class RetryingClient:
         """Raise if the first error affects all requests."""
         if self._usage.n_replies:
             return
-        needs_more = fault.kind in (UNREACHED, PROXY)
+        needs_more = fault.kind in (UNREACHED, PROXY) and not fault.hopeless
         if not (knocked if needs_more else fault.hopeless):
             return
         raise ModelError(f"{self.named(fault, path).message}{self._fix(fault, path)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from logging import ERROR
 from typing import Any
 
@@ -17,6 +17,7 @@ from huggingface_hub.utils import logging as hub_logging
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging
 
+from pytest_evals.data.hub import sparing_hub, through_proxy
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local, path_of
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
@@ -121,16 +122,20 @@ def advice_of(target: str, error: Exception) -> str:
         return "\n  fix: check config.json, the weights and the tokenizer in the folder"
     if "gated" in text or "401" in text or "403" in text:
         return "\n  fix: set HF_TOKEN to a token that may read this model"
-    return "\n  fix: check the name on the Hub and the connection, or give a folder"
+    connection = f"the connection{through_proxy()}"
+    return f"\n  fix: check the name on the Hub and {connection}, or give a folder"
 
 
 @contextmanager
 def one_error(
     target: str, advice: Callable[[str, Exception], str] = advice_of
 ) -> Iterator[None]:
-    """Convert any exception of transformers to one error with cause and fix."""
+    """Convert any exception of transformers to one error with cause and fix. A Hub that
+    does not reply is contacted once; then only its cache is used."""
+    hub = nullcontext() if is_local(target) else sparing_hub(probes=True)
     try:
-        yield
+        with hub:
+            yield
     except (ModelError, MissingExtraError):
         raise
     # Libraries raise many kinds of exceptions, which all mean the same here.

@@ -18,7 +18,12 @@ from typing import Any
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.calls import error_text
-from pytest_evals.data.hub import is_unreachable, may_download, reading_datasets
+from pytest_evals.data.hub import (
+    is_unreachable,
+    may_download,
+    reading_datasets,
+    through_proxy,
+)
 from pytest_evals.data.sources import is_of_hub
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.modules import has_lm_eval
@@ -121,6 +126,7 @@ class PythonObject:
         self, what: str, fix: str = "", error: BaseException | None = None
     ) -> TaskFileError:
         unreachable = error is not None and is_unreachable(error)
+        fix = f"check the network{through_proxy()}" if unreachable else fix
         return TaskFileError([Problem(what, self._place, fix, unreachable)])
 
     def _arguments(self, config: dict[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,15 @@ function joined(steps) {
   return found;
 }
 
+/** A word diff of the results file, "the [-sum-]{+total+} of", with its marks as elements. */
+function wordDiff(text) {
+  return text.split(/(\[-[^]*?-\]|\{\+[^]*?\+\})/).map((part) => {
+    if (part.length > 3 && part.startsWith("[-") && part.endsWith("-]")) return h("del", part.slice(2, -2));
+    if (part.length > 3 && part.startsWith("{+") && part.endsWith("+}")) return h("ins", part.slice(2, -2));
+    return part;
+  });
+}
+
 /** Both texts side by side with their differences marked; of long ones the beginning. */
 function sideBySide(before, now, titles) {
   const isLong = Math.max(before.length, now.length) > LONGEST;

@@ -92,7 +92,7 @@ function noticesOf(facts) {
 /** Why two runs may differ: settings and prompts, with word diffs. */
 function differencesOf(differences) {
   if (!differences.length) return null;
-  const list = h("ul", differences.map(({ text, examples }) => h("li", h("bdi", text), examples.length ? h("ul", examples.map((one) => h("li", h("bdi", one)))) : null)));
+  const list = h("ul", differences.map(({ text, examples }) => h("li", h("bdi", text), examples.length ? h("ul.word-diffs", examples.map((one) => h("li", h("bdi", wordDiff(one))))) : null)));
   return h("details.notices", { open: true }, h("summary", "Why the runs may differ"), list);
 }
 
