@@ -176,8 +176,9 @@ _SIGN = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _TOP_SIGN = re.compile(
-    rb"""^(?:[{-][ \t]*)?(["']?)(?:task|prompt|rows|dataset|score)\1[ \t]*:(?:\s|$)""",
-    re.MULTILINE | re.IGNORECASE,
+    rb"""^(?:[{-][ \t]*)? (?:[!&]\S*[ \t]+)*
+    (["']?)(?:task|prompt|rows|dataset|score)\1[ \t]*:(?:\s|$)""",
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 
 

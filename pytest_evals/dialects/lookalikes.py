@@ -216,8 +216,12 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
     return lost(found, is_error=False) if found and found.is_error else None
 
 
-_FLOW_KEY = re.compile(r"""[{,][ \t]*["']?(\w+)["']?[ \t]*:""")
-_KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)
+_PROPERTIES = r"(?:[!&]\S*[ \t]+)*"
+"""The tag and the anchor of a key, as in ``!!str gates:``."""
+_FLOW_KEY = re.compile(rf"""[{{,][ \t]*{_PROPERTIES}["']?(\w+)["']?[ \t]*:""")
+_KEY = re.compile(
+    rf"""^[ \t]*(?:[-?][ \t]+)?{_PROPERTIES}["']?(\w+)["']?[ \t]*:""", re.MULTILINE
+)
 
 
 def _description(value: object) -> str:

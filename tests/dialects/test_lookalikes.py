@@ -58,6 +58,13 @@ def message_about(tmp_path, monkeypatch):
         ('prompt: "{{q}}"\n  rows:\n  - q: a\nscore: exact\n', 2, "cannot be read"),
         ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
         (
+            "\tprompt: '{{q}}'\n!!str rows: [{q: a}]\nscore: exact\n"
+            "!!str &g gates: [exact > 0.5]\n",
+            1,
+            "looks like an eval, but cannot be read",
+        ),
+        ("!!str prompt: '{{q}}'\nrows: [{q: a}]\n", 1, "does not begin its line"),
+        (
             "b: &a {task: x, dataset_path: y, doc_to_text: z,test_split: s}\n <<: *a\n",
             2,
             "but cannot be read: invalid YAML",

@@ -244,6 +244,22 @@ def test_extracted_answers_of_a_baseline_are_compared_with_those_of_the_run(
     sync_api.expect(compared).to_contain_text("The same answer")
 
 
+def test_prompts_that_differ_from_the_baseline_are_shown_as_a_word_diff(
+    tab, write, tmp_path
+):
+    runs = [
+        write.run(tmp_path / name, {"quiz": [write.generated(0, prompt, "a")]})
+        for name, prompt in (("before", "the <b>sum</b> of"), ("now", "the total of"))
+    ]
+    found = asdict(changes("main", *runs))
+    write_html(runs[1], tmp_path / "report.html", others=OtherRuns(runs[0], found))
+    page = tab.open(tmp_path / "report.html", "#/summary")
+    diff = page.locator("details", has_text="Why the runs may differ").locator("ul ul")
+    assert diff.all_inner_texts() == ["quiz[d0]: the <b>sum</b>total of"]
+    assert diff.locator("del").all_inner_texts() == ["<b>sum</b>"]
+    assert diff.locator("ins").all_inner_texts() == ["total"]
+
+
 def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
