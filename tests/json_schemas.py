@@ -292,11 +292,24 @@ _TYPES: dict[str, Schema] = {
     "Sequence[str]": {"type": "array", "items": _TEXT},
 }
 """Annotation of a scorer's argument → schema; other arguments take any value."""
+_PART: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["text", "image", "image_url"]},
+        "text": _TEXT,
+        "path": _TEXT,
+        "detail": {"enum": ["auto", "low", "high"]},
+        "image_url": {"anyOf": [_TEXT, {"type": "object"}]},
+    },
+    "required": ["type"],
+    "additionalProperties": False,
+}
+"""A part of a message: text, a text file or an image."""
 _MESSAGE: Schema = {
     "type": "object",
     "properties": {
         "role": {"enum": ["system", "user", "assistant"]},
-        "content": _TEXT,
+        "content": {"anyOf": [_TEXT, {"type": "array", "items": _PART, "minItems": 1}]},
     },
     "required": ["role", "content"],
     "additionalProperties": False,
@@ -391,6 +404,12 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
         {"anyOf": [_TEXT, {"type": "array", "items": {"type": "object"}}]},
         "Tools that a chat server is sent, as OpenAI's parameter of that name; or a "
         "template of them, such as {{tools}}.",
+    )
+    yield (
+        "traces",
+        {"type": "boolean"},
+        "Whether calls, usage and contexts are read from the application's "
+        "OpenTelemetry spans. Default: false.",
     )
     yield (
         "model",

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from pytest_evals.core.choices import checked_choices, golds_of
+from pytest_evals.core.content_parts import PlacedFile, split_content
 from pytest_evals.core.request import Message, Prompt, Role
 from pytest_evals.errors import DocumentError, unknown_name
 
 _ROLES = get_args(Role)
-CasePrompt = str | Sequence[Message | Mapping[str, str]]
+CasePrompt = str | Sequence[Message | Mapping[str, Any]]
 """What users write: text, or the messages of a chat, such as ``{"role": "user",
-"content": "…"}``."""
+"content": "…"}``. Content may be a list of parts, see
+:mod:`~pytest_evals.core.content_parts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Case:
         turns: The user's messages of a conversation, kept as a tuple of
             :class:`UserTurn`: texts, or mappings of its fields. The prompt is
             then empty, or the messages before the first turn.
+        files: Images and text files in the messages; set from their parts.
 
     Raises:
         DocumentError: The prompt is neither text nor messages, or is empty; or turns,
@@ -61,15 +64,23 @@ class Case:
     row: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[str] | None = None
     turns: Sequence[UserTurn] = ()
+    files: Sequence[PlacedFile] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt, str):
-            object.__setattr__(self, "prompt", _messages(self.prompt))
+            messages, files = _with_files(self.prompt)
+            object.__setattr__(self, "prompt", messages)
+            object.__setattr__(self, "files", (*self.files, *files))
         if self.turns:
             object.__setattr__(self, "turns", _turns(self.turns))
             object.__setattr__(self, "prompt", self._first_messages())
         if not self.prompt:
             raise DocumentError("the prompt of a case is empty")
+        if self.choices is not None and self.shows_images:
+            raise DocumentError(
+                "a case with images has choices\n"
+                "  fix: write the choices into the prompt, and score: exact"
+            )
         if type(self.id) is not str:
             object.__setattr__(self, "id", "" if self.id is None else str(self.id))
         if self.choices is not None:
@@ -80,6 +91,11 @@ class Case:
         """Return a value of the row."""
         return self.row[name]
 
+    @property
+    def shows_images(self) -> bool:
+        """Whether its messages have images."""
+        return any(one.kind == "image" for one in self.files)
+
     def _first_messages(self) -> tuple[Message, ...]:
         if self.choices is not None:
             raise DocumentError("a case has both turns and choices")
@@ -88,7 +104,8 @@ class Case:
                 "a case has both turns and a prompt\n"
                 "  fix: make the prompt the first turn, or give messages"
             )
-        before, first = _messages(self.prompt or ()), self.turns[0].user
+        before, first = self.prompt or (), self.turns[0].user
+        assert not isinstance(before, str)
         if before and before[-1] == ("user", first):  # a copy of a case
             return before
         return (*before, Message("user", first))
@@ -158,21 +175,28 @@ def _turn(number: int, given: Any) -> UserTurn:
     )
 
 
-def _messages(prompt: Any) -> tuple[Message, ...]:
+def _with_files(prompt: Any) -> tuple[tuple[Message, ...], list[PlacedFile]]:
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
         raise DocumentError(
             f"the prompt of a case is a {type(prompt).__name__}\n"
             "  fix: give text or a list of messages"
         )
-    return tuple([_message(one) for one in prompt])
+    messages, files = list[Message](), list[PlacedFile]()
+    for number, one in enumerate(prompt):
+        if isinstance(one, Mapping) and set(one) == {"role", "content"}:
+            content = one["content"]
+            if isinstance(content, list | tuple):
+                content, more = split_content(content, number)
+                files += more
+            one = Message(one["role"], content)
+        messages.append(_message(one))
+    return tuple(messages), files
 
 
 def _message(one: Any) -> Message:
-    if isinstance(one, Mapping) and set(one) == {"role", "content"}:
-        one = Message(one["role"], one["content"])
     if isinstance(one, Message) and one.role in _ROLES and isinstance(one.content, str):
         return one
     raise DocumentError(
-        f"a message needs role ({', '.join(_ROLES)}) and content, both text\n"
+        f"a message needs role ({', '.join(_ROLES)}) and content, text or parts\n"
         '  fix: {"role": "user", "content": "2 + 2 ="}'
     )

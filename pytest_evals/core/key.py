@@ -14,14 +14,18 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, get_args
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Prompt, Request
+from pytest_evals.core.request import (
+    IMAGE_OPTIONS,
+    PLACED_IMAGES,
+    Prompt,
+    Request,
+)
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity
 
 Options = tuple[tuple[str, Any], ...]
 PROMPT_BYTES = 16
-_SHOWN = (IMAGES, LEADING_IMAGES)
 
 
 class RequestKey(NamedTuple):
@@ -72,11 +76,14 @@ def public_options(options: Options) -> Options:
         for name, value in options
     ):
         return options
-    return tuple(
-        # Images are large and do not contain secrets.
-        (name, value if name in _SHOWN else identity({name: value})[name])
-        for name, value in options
-    )
+    return tuple((name, _public(name, value)) for name, value in options)
+
+
+def _public(name: str, value: Any) -> Any:
+    if name == PLACED_IMAGES:
+        return tuple(one[:4] for one in value)  # without the names of files
+    # Images are large and do not contain secrets.
+    return value if name in IMAGE_OPTIONS else identity({name: value})[name]
 
 
 def named_settings(settings: str) -> dict[str, Any]:

@@ -18,6 +18,12 @@ IMAGES = "images"
 the last message."""
 LEADING_IMAGES = "leading_images"
 """As :data:`IMAGES`, but before the text of the user's last message."""
+PLACED_IMAGES = "placed_images"
+"""The option of a :class:`Generate` with images within the text of messages: tuples of
+the position of the message, the number of characters in front of the image in its text,
+the SHA-256 of the image, its ``detail``, its name for reports, and its source: a path
+or a ``data:`` URL. A request's key contains neither name nor source."""
+IMAGE_OPTIONS = frozenset({IMAGES, LEADING_IMAGES, PLACED_IMAGES})
 FITTING = "fitting"
 """The option of a :class:`Generate` whose ``max_tokens`` is a default: if less room is
 left in the context window, the model generates as many tokens as fit."""
@@ -30,6 +36,9 @@ RESPONSE_FORMAT = "response_format"
 TOOLS = "tools"
 """The option of a :class:`Generate` with OpenAI's parameter of that name, as JSON. The
 response then has the calls."""
+TRACES = "traces"
+"""The option of a :class:`Generate` whose calls and usage are read from the spans that
+the application makes meanwhile."""
 RATING = "rating"
 """Name of the schema in a ``response_format`` for judges. Their prompts describe the
 same form, so that a server that rejects the option is sent the request without it."""
@@ -40,6 +49,8 @@ TopLogprobs = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """For each generated token the selected one, and the top tokens with their
 log-probabilities (:mod:`pytest_evals.core.top_logprobs`)."""
 Role = Literal["system", "user", "assistant"]
+TOOLS_ROLE: Any = "tools"
+"""Role of the message that :func:`with_tools` adds; its content is JSON."""
 UNSENT: Literal["unsent"] = "unsent"
 Finish = Literal["", "stop", "length", "refused", "unsent"]
 """Why a generation ended: unknown, a stop string or end-of-text token, the token limit,
@@ -113,6 +124,17 @@ class Generate:
 
 
 Request = Loglikelihood | Rolling | Generate
+
+
+def with_tools(request: Generate) -> Prompt:
+    """The prompt of a request as chat templates get it: its tools are a last message
+    whose role is ``tools``; then text is a message of the user."""
+    tools = dict(request.options).get(TOOLS)
+    if not tools:
+        return request.prompt
+    prompt = request.prompt
+    chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+    return (*chat, Message(TOOLS_ROLE, tools))
 
 
 def as_sent(request: Request, is_deterministic: bool) -> Request:

@@ -213,6 +213,7 @@ class Task:
         asks_model: Whether the tested model gets any requests.
         shows_images: Whether its requests have images, if the task's file
             determines it.
+        sends_tools: Whether its requests have tools.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         begin: Answered record → starts work in the background whose result ``score``
@@ -260,6 +261,7 @@ class Task:
     models: Mapping[str, ModelSource] = field(default_factory=dict)
     asks_model: bool = True
     shows_images: bool = False
+    sends_tools: bool = False
     gates: tuple[Gate, ...] = ()
     output_type: str = ""
     alias: str = ""

@@ -79,3 +79,24 @@ def _nearest(path: Path, target: str, needed: str) -> str:
 def path_of(target: str) -> str:
     """The path of a local folder, or the name on the Hub."""
     return str(Path(os.path.expanduser(target))) if is_local(target) else target
+
+
+NO_TOOLS = (
+    "the chat template of the model ignores tools\n  fix: test a model whose template "
+    "has tools, or an openai: model"
+)
+
+
+def ignores_tools(target: str) -> bool:
+    """Whether a folder has a chat template that does not contain the word ``tools``.
+    False if the template is not known here."""
+    folder = Path(os.path.expanduser(target))
+    texts = []
+    for path in (folder / "chat_template.jinja", folder / "tokenizer_config.json"):
+        try:
+            texts.append(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+    is_known = any("chat_template" in text for text in texts) or len(texts) == 2
+    has_more = os.path.isdir(folder / "additional_chat_templates")
+    return is_known and not has_more and not any("tools" in text for text in texts)

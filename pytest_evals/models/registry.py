@@ -39,6 +39,7 @@ class TaskRequirements(NamedTuple):
     output_type: str
     chat: bool
     images: bool = False
+    tools: bool = False
 
 
 def _nothing(spec: ModelSpec) -> None:

@@ -13,16 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.calls import FieldError
+from pytest_evals.data.pictures import check_picture, media_type
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.fields import Field, Row, bind
-
-_MIME = {
-    b"\x89PNG": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"RIFF": "image/webp",
-}
-"""First bytes → media type."""
 
 
 def image_reader(
@@ -70,21 +63,20 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
     if not isinstance(given, str):
         return (data_url(given),)
     try:
-        raw = (base / Path(os.path.expanduser(given))).read_bytes()
+        path = base / Path(os.path.expanduser(given))
+        path.stat()
     except (OSError, ValueError) as error:
         raise DocumentError(f"image not found at {given!r}: {error}") from None
-    if (
-        _mime(raw) is None
-    ):  # security: the dataset chooses the path, so only images may be sent
-        raise DocumentError(f"{given!r} is not a PNG, JPEG, GIF or WebP file")
-    return (data_url(raw),)
+    # Security: the dataset chooses the path, so only images may be sent.
+    check_picture(str(path))
+    return (data_url(path.read_bytes()),)
 
 
 def data_url(image: Any) -> str:
     """Return an image as a ``data:`` URL. ``image`` is a PIL image, the bytes of a
     file, or an undecoded image of the ``datasets`` library."""
     raw = _bytes(image)
-    mime = _mime(raw) or "image/png"
+    mime = media_type(raw) or "image/png"
     return f"data:{mime};base64,{b64encode(raw).decode('ascii')}"
 
 
@@ -124,11 +116,6 @@ def _literal_or_path(text: str) -> Any:
 
 def _is_picture(value: Any) -> bool:
     return hasattr(value, "save") and hasattr(value, "mode")
-
-
-def _mime(raw: bytes) -> str | None:
-    match = next((m for start, m in _MIME.items() if raw.startswith(start)), None)
-    return None if match == "image/webp" and raw[8:12] != b"WEBP" else match
 
 
 def _bytes(image: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from pytest_evals.errors import (
     TaskFileError,
     nearest,
 )
+from pytest_evals.prompts.case_files import CaseFileError, CaseFolders
 
 MOST_ROWS = 1_000
 """Rows of an eval that are checked before the run."""
@@ -39,6 +41,17 @@ class ParameterSet(NamedTuple):
 
 
 ONE_CALL = (ParameterSet("", NO_VALUES),)
+
+
+def case_folders(path: Path, options: TaskOptions, dataset: str = "") -> CaseFolders:
+    """Where the files of an eval's cases are: next to its file, or to its dataset."""
+    folder, root = path.absolute().parent, Path(options.root)
+    base = [folder]
+    if dataset:
+        places = [place / dataset for place in (folder, Path(options.base or "."))]
+        base += [place.absolute().parent for place in places if place.is_file()]
+    is_inside = bool(options.root) and folder.resolve().is_relative_to(root.resolve())
+    return CaseFolders(base=base, root=root if is_inside else folder)
 
 
 class EvalCases:
@@ -89,13 +102,15 @@ class EvalCases:
         return self._table if self._table.in_memory else self._table[:1]
 
 
-def listed_cases(cases: Sequence[Case]) -> EvalCases:
+def listed_cases(cases: Sequence[Case], folders: CaseFolders) -> EvalCases:
     """Cases that exist already; one without an id is called by its position."""
     table = [
         {"id": one.id or str(n), "prompt": one.prompt} for n, one in enumerate(cases)
     ]
     rows = [one.row for one in cases]
-    return EvalCases(Table(table), lambda index, _row: cases[index], "id", rows)
+    return EvalCases(
+        Table(table), lambda index, _row: folders.case(cases[index]), "id", rows
+    )
 
 
 class CaseRows(SelectedRows):
@@ -148,15 +163,18 @@ def checked_first(
         try:
             cases.case(index)
         except DocumentError as error:
-            if not is_data or index == 0 or _missing(error):
+            is_file = isinstance(error, CaseFileError)
+            if not is_data or index == 0 or is_file or _missing(error):
                 faults[index] = error
     if not faults:
         return cases
     is_first = is_data and 0 in faults and not _missing(faults[0])
     if place_of is None or len(faults) == n or is_first:
         found = [
-            getattr(one, "problem", None) or Problem(str(one), where)
-            for one in faults.values()
+            _file_problem(one, index, where, place_of)
+            if isinstance(one, CaseFileError)
+            else getattr(one, "problem", None) or Problem(str(one), where)
+            for index, one in faults.items()
         ]
         raise TaskFileError(dict.fromkeys(found))
     ids, rows = cases.ids().ids, cases.rows()
@@ -165,6 +183,15 @@ def checked_first(
         for index, one in faults.items()
         for place in [place_of(index)]
     )
+
+
+def _file_problem(
+    error: DocumentError, index: int, where: Place, place_of: RowPlace | None
+) -> Problem:
+    """The problem of a file that a row names, at its line if that is known."""
+    if place_of is not None:
+        return Problem(str(error), place_of(index))
+    return Problem(f"row {index}: {error}", where)
 
 
 def _row_problem(

@@ -36,8 +36,9 @@ class DataKeys:
 
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
-        path = _dataset_path(top)
-        self.is_text = "rows" in top or _format(path) in (".csv", ".tsv")
+        self.path = _dataset_path(top)
+        """Path or name of the dataset, empty without one."""
+        self.is_text = "rows" in top or _format(self.path) in (".csv", ".tsv")
         """Whether all values of rows are text, but for nested ones."""
         self.warnings: tuple[str, ...] = ()
 
@@ -54,10 +55,10 @@ class DataKeys:
         top = self._top
         if "rows" in top:
             return lambda number: top.file.place("rows", number)
-        if _BUILDERS.get(_format(path := _dataset_path(top))) not in ("csv", "json"):
+        if _BUILDERS.get(_format(self.path)) not in ("csv", "json"):
             return None
         base = Path(self._options.base or Path.cwd())
-        files = [folder / path for folder in (top.file.path.parent, base)]
+        files = [folder / self.path for folder in (top.file.path.parent, base)]
         file = next((one for one in files if one.is_file()), files[0])
         return lambda number: row_place(file, number)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.reasoning import REFUSALS as WAYS
-from pytest_evals.core.request import Message
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
@@ -22,6 +21,7 @@ from pytest_evals.dialects.metadata_keys import (
 from pytest_evals.dialects.native.cases import (
     MOST_ROWS,
     EvalCases,
+    case_folders,
     checked_first,
 )
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
@@ -29,6 +29,7 @@ from pytest_evals.dialects.native.data_keys import TURNS, DataKeys
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.own_model import read_model
 from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
+from pytest_evals.dialects.native.prompts import PromptReader
 from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
 from pytest_evals.dialects.native.task import eval_task
@@ -42,24 +43,19 @@ from pytest_evals.errors import (
     TaskFileError,
     unknown_name,
 )
+from pytest_evals.prompts.case_files import CaseFileError
 from pytest_evals.prompts.fields import (
     Field,
     Reader,
-    bind,
     bind_value,
-    comment_warnings,
-    compile_template,
-    text_itself,
 )
 from pytest_evals.prompts.generation import Sampling
-from pytest_evals.prompts.text_values import text_fault
 from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.extract import Extraction, extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
 _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 """Keys whose names differ in results files."""
-_ROLES = ("assistant", "system", "user")
 _NULLS = ("", "~", "null")
 """Texts of values that are missing, for values that cannot be text."""
 
@@ -100,7 +96,8 @@ class _Reader:
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
         self._data = DataKeys(top, options)
-        self._comments: list[str] = []
+        self._prompts = PromptReader(top, is_text=self._data.is_text)
+        self._folders = case_folders(top.file.path, options, self._data.path)
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
@@ -119,6 +116,7 @@ class _Reader:
         refusals = self._refusals()
         extract = self._extract()
         tools = self._tools() if "tools" in top else None
+        traces = top.take("traces", bool, False)
         model = read_model(top)
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
@@ -136,6 +134,7 @@ class _Reader:
             n = len(table) if "rows" in top else 1
             if row_place is not None and "rows" not in top:
                 n = min(len(table), MOST_ROWS)
+            n = len(table) if self._prompts.has_files else n
             checked_first(found, place, n, row_place, is_data="rows" not in top)
             return found
 
@@ -153,7 +152,9 @@ class _Reader:
             refusals=refusals,
             extract=extract,
             tools=tools,
+            traces=traces,
             has_turns="prompt" not in top,
+            shows_images=self._prompts.shows_images,
             system=system,
             model=model,
             gates=gates,
@@ -165,7 +166,7 @@ class _Reader:
                 *top.file.warnings,
                 *warnings,
                 *self._data.warnings,
-                *self._comments,
+                *self._prompts.warnings,
                 *metadata_warnings(top),
             ),
         )
@@ -215,7 +216,7 @@ class _Reader:
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top
-        prompt = self._prompt() if "prompt" in top else _no_prompt
+        prompt = self._prompts.prompt() if "prompt" in top else _no_prompt
         target = self._target() if "target" in top else None
         choices = self._choices() if "choices" in top else None
 
@@ -227,9 +228,13 @@ class _Reader:
             if choices is not None and listed in (None, *_NULLS):
                 listed = []
             try:
-                return Case(
-                    prompt=text, target=value, row=row, choices=listed, turns=turns
+                return self._folders.case(
+                    Case(
+                        prompt=text, target=value, row=row, choices=listed, turns=turns
+                    )
                 )
+            except CaseFileError:
+                raise
             except DocumentError as error:
                 steps = ("rows", index) if "rows" in top else (key,)
                 raise FieldError(str(error), top.file.place(*steps)) from None
@@ -244,7 +249,7 @@ class _Reader:
         top = self._top
         text = top.file.written(top.values).get("target")
         given = as_written(top.raw("target"), text, top.file.written)
-        return self._reader("target", given)
+        return self._prompts.template("target", given)
 
     def _choices(self) -> Reader:
         top = self._top
@@ -272,72 +277,6 @@ class _Reader:
                 top.raw(key)
                 top.problem(key, f"{key} has no effect on choices", fix)
         return way if has_choices else None
-
-    def _reader(self, key: str, spec: Any = None, place: Place | None = None) -> Reader:
-        top = self._top
-        field = Field(
-            key=key,
-            spec=top.raw(key) if spec is None else spec,
-            place=place or top.text_place(key),
-        )
-        try:
-            is_target = key == "target"
-            read = bind_value(field) if is_target else bind(field, None, text_itself)
-        except FieldError as error:
-            top.problems.append(error.problem)
-            return lambda row: ""
-        text = field.spec
-        if not isinstance(text, str):
-            return read
-        self._comments += comment_warnings(field)
-        template = compile_template(text)
-
-        def checked(row: Mapping[str, Any]) -> Any:
-            is_template = text not in row
-            if is_template and self._data.is_text:
-                fault = text_fault(text, row)
-                if fault is not None:
-                    raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
-            found = read(row)
-            if is_template and isinstance(found, str):
-                for name in template.nulls(row, found):
-                    what = f"{key}: {name} is missing or null"
-                    fix = f"set it, or write {{{{ {name} or '' }}}}"
-                    error = FieldError(what, field.place, fix)
-                    error.column = name
-                    raise error
-            return found
-
-        return checked
-
-    def _prompt(self) -> Reader:
-        top = self._top
-        given = top.raw("prompt")
-        if isinstance(given, str) and given:
-            return self._reader("prompt")
-        if isinstance(given, list) and given:
-            return self._messages(given)
-        what = "prompt must be text or a list of messages"
-        top.problem("prompt", what, 'prompt: "Question: {{question}}"')
-        return lambda row: ""
-
-    def _messages(self, given: Sequence[Any]) -> Reader:
-        readers: list[tuple[str, Reader]] = []
-        for number, one in enumerate(given):
-            place = self._top.file.place("prompt", number)
-            role = one.get("role") if isinstance(one, Mapping) else None
-            content = one.get("content") if isinstance(one, Mapping) else None
-            known = isinstance(one, Mapping) and set(one) == {"role", "content"}
-            if not known or role not in _ROLES or not isinstance(content, str):
-                what = "a message needs role (system, user or assistant) and content"
-                fix = '- {role: user, content: "{{question}}"}'
-                self._top.problems.append(Problem(f"prompt: {what}", place, fix))
-                continue
-            readers.append((str(role), self._reader("prompt", content, place)))
-        return lambda row: tuple(
-            Message(role, read(row))  # type: ignore[arg-type]
-            for role, read in readers
-        )
 
     # --- scores ---
 

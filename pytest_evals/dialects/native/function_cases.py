@@ -16,6 +16,7 @@ from pytest_evals.dialects.native.cases import (
 )
 from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
+from pytest_evals.prompts.case_files import CaseFolders
 from pytest_evals.scorers.functions import result_of
 from pytest_evals.scorers.user_code import user_fault, user_place
 
@@ -40,20 +41,25 @@ class CasesFunction:
         return tuple(one.name for one in required if one.kind not in variadic)
 
     def listed(
-        self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
+        self,
+        values: Mapping[str, Any],
+        calls: Sequence[ParameterSet],
+        folders: CaseFolders,
     ) -> EvalCases:
         """All cases, if there are any, their ids differ and their choices fit.
 
         Args:
             values: Values of the fixtures.
             calls: The function is called once for each.
+            folders: Where files of cases are.
 
         Raises:
             TaskFileError: They are not cases, or the function fails.
         """
         cases = [one for call in calls for one in self._call(values, call)]
-        listed, seen = listed_cases(cases), dict[str, int]()
-        checked_first(listed, self.place)
+        listed, seen = listed_cases(cases, folders), dict[str, int]()
+        has_files = any(one.files for one in cases)
+        checked_first(listed, self.place, n=len(cases) if has_files else 1)
         for number, one in enumerate(cases):
             first = seen.setdefault(one.id or str(number), number)
             if first != number:

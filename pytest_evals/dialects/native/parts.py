@@ -44,7 +44,9 @@ class EvalParts:
         refusals: See :class:`Task`.
         extract: The part of answers that is scored, unless a scorer sets its own.
         tools: Returns the tools of a row, as OpenAI's parameter of that name.
+        traces: Whether calls and usage are read from the application's spans.
         has_turns: Whether cases may be conversations.
+        shows_images: Whether prompts have images, if that is known.
         system: System message before each prompt.
         model: Source of the model if the session has none.
         config: JSON values for results files and the task's hash.
@@ -64,7 +66,9 @@ class EvalParts:
     refusals: str = REFUSALS[0]
     extract: Extraction | None = None
     tools: Callable[[Mapping[str, Any]], Any] | None = None
+    traces: bool = False
     has_turns: bool = False
+    shows_images: bool = False
     system: str = ""
     model: ModelSource | None = None
     gates: tuple[Gate, ...] = ()

@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, overload
 
+from pytest_evals.core.case import Case
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import Task, TaskOptions
@@ -18,6 +19,7 @@ from pytest_evals.dialects.native.cases import (
     ONE_CALL,
     EvalCases,
     ParameterSet,
+    case_folders,
 )
 from pytest_evals.dialects.native.function_cases import CasesFunction
 from pytest_evals.dialects.native.labels import with_labels
@@ -185,7 +187,8 @@ class Eval:
 
         @cache
         def load() -> EvalCases:
-            return self._function.listed(values, calls)
+            folders = case_folders(self.place.path, options)
+            return self._function.listed(values, calls, folders)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
         return EvalParts(
@@ -199,7 +202,9 @@ class Eval:
             refusals=settings.refusals,
             extract=extract,
             tools=tools_reader(settings.tools),
-            has_turns=self._has_turns(load),
+            traces=settings.traces,
+            has_turns=self._has(load, lambda case: bool(case.turns)),
+            shows_images=self._has(load, lambda case: case.shows_images),
             system=settings.system,
             model=model,
             gates=gates,
@@ -218,12 +223,14 @@ class Eval:
         """
         return eval_task(self.parts(options, values), options)
 
-    def _has_turns(self, load: Callable[[], EvalCases]) -> bool:
+    def _has(
+        self, load: Callable[[], EvalCases], is_so: Callable[[Case], bool]
+    ) -> bool:
         try:
             cases = load()
         except TaskFileError:
             return False  # raised again by the task
-        return any(cases.case(n).turns for n in range(len(cases)))
+        return any(is_so(cases.case(n)) for n in range(len(cases)))
 
     def _scorers(self) -> tuple[Scorer, ...]:
         found = scorers_of(self.settings.score, self.scorers)
@@ -256,6 +263,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     refusals: str = WAYS[0],
     extract: Any = None,
     tools: Any = None,
+    traces: bool = False,
     choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
@@ -291,6 +299,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
             (:func:`~pytest_evals.scorers.extract.extraction_of`).
         tools: Tools that a chat server is sent: a list as OpenAI's parameter of that
             name, or the name of a row's value with one.
+        traces: Whether calls, usage and contexts are read from the OpenTelemetry spans
+            of a ``python:`` application.
         choices_by: How choices are answered: ``loglikelihood`` (default) or
             ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.

@@ -11,7 +11,14 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import OWN_MODEL, Ask, Dialogue, replayed, together
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import TOOLS, Message, Prompt, Response, are_copies
+from pytest_evals.core.request import (
+    TOOLS,
+    TRACES,
+    Message,
+    Prompt,
+    Response,
+    are_copies,
+)
 from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows
@@ -20,6 +27,7 @@ from pytest_evals.dialects.native.conversations import conversation
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
 from pytest_evals.dialects.native.template_checks import text_error
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.case_files import image_option
 from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.extract import Extraction
@@ -215,9 +223,12 @@ class EvalRunner:
         if self.choices is not None:
             return self.choices.asked(index, doc, prompt)
         sampling = self._parts.sampling
+        more = image_option(case, len(prompt) - len(case.prompt))
+        more += ((TRACES, True),) if self._parts.traces else ()
         if self._parts.tools is not None:
             text = tools_text(self._parts.tools(case.row))
-            more = ((TOOLS, text),) if text else ()
+            more += ((TOOLS, text),) if text else ()
+        if more:
             options = tuple(sorted((*sampling.options, *more)))
             sampling = replace(sampling, options=options)
         return Asked(doc, sampling.requests(prompt, self._parts.repeats))

@@ -29,6 +29,7 @@ class EvalSettings:
     refusals: str = WAYS[0]
     extract: Any = None
     tools: Any = None
+    traces: bool = False
     choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
@@ -43,6 +44,7 @@ class EvalSettings:
             **({REFUSALS: self.refusals} if is_set else {}),
             **({"extract": self.extract} if self.extract else {}),
             **({"tools": self.tools} if self.tools else {}),
+            **({"traces": True} if self.traces else {}),
             "metadata": {"version": self.version},
         }
 

@@ -58,6 +58,8 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         follow_up=runner.follow_up if models or parts.has_turns else None,
         models=models,
         asks_model=runner.own_model is None,
+        shows_images=parts.shows_images and runner.own_model is None,
+        sends_tools=parts.tools is not None and runner.own_model is None,
         score=runner.score,
         begin=runner.begin if runner.begins_early else None,
         score_repeats=partial(runner.score, keeps_repeats=True)

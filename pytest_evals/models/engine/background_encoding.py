@@ -16,6 +16,7 @@ from pytest_evals.core.request import (
     Request,
     Rolling,
     size_of,
+    with_tools,
 )
 from pytest_evals.models.prefetch import Prefetch
 from pytest_evals.models.tokens.encoder import Ids
@@ -118,7 +119,7 @@ class BackgroundEncoder:
 
 
 def _key(request: Request) -> Key:
-    return request.prompt if isinstance(request, Generate) else request
+    return with_tools(request) if isinstance(request, Generate) else request
 
 
 def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from transformers import GenerationConfig
 
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import TOOLS, Generate
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, did_you_mean
 
@@ -149,6 +149,19 @@ _RULES: Mapping[str, _OptionRule] = {
 
 _OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
 """Values that disable an option."""
+
+
+def without_tools(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without the tools, which are part of the prompt, and without the defaults
+    of servers for them."""
+    return {
+        name: value
+        for name, value in options.items()
+        if name != TOOLS and (name, value) not in _TOOL_DEFAULTS
+    }
+
+
+_TOOL_DEFAULTS = (("tool_choice", "auto"), ("parallel_tool_calls", True))
 
 
 def check_config(config: Any) -> None:

@@ -17,6 +17,7 @@ from pytest_evals.models.engine.background_encoding import (
 )
 from pytest_evals.models.engine.device_memory import inference_thread
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
+from pytest_evals.models.engine.tool_replies import ToolReplies
 from pytest_evals.models.prefetch import Answer, BatchModel
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.tokens.tokenizer import first_tokens
@@ -37,6 +38,7 @@ class InProcessModel(BatchModel):
         """Whether inference continues in the background between two responses. On a CPU
         it would only compete with scoring."""
         self._encoder = encoder
+        self._tools = ToolReplies(encoder.tokenizer)
         self._expected = BackgroundEncoder(encoder)
         self._device = device
         self._info: Mapping[str, Any] = {
@@ -83,7 +85,8 @@ class InProcessModel(BatchModel):
         asked = known.encoded()
         yield [(i, Response(error=str(why))) for i, why in asked.refused.items()]
         yield from self._scorer.answer(asked.pairs, asked.texts)
-        yield from self._generate(texts, asked.prompts)
+        for batch in self._generate(texts, asked.prompts):
+            yield [(i, self._tools.read(texts[i], one)) for i, one in batch]
 
     def _check_generation(self) -> None:
         """Raise if text cannot be generated, before anything is run."""

@@ -79,18 +79,26 @@ class AnswerText(NamedTuple):
 
 
 def answer_text(
-    encoder: RequestEncoder, tokens: Sequence[int], mark: str
+    encoder: RequestEncoder,
+    tokens: Sequence[int],
+    mark: str,
+    *,
+    specials: bool = False,
 ) -> AnswerText:
     """The completion without the model's thinking (lm-eval 0.4.13,
-    ``HFLM.generate_until``). ``mark``: the string, or the id as digits, that ends the
-    thinking; empty for none."""
-    text = encoder.decode(tokens)
+    ``HFLM.generate_until``).
+
+    Args:
+        mark: The string, or the id as digits, that ends the thinking; empty for none.
+        specials: Whether special tokens are part of the text.
+    """
+    text = encoder.decode(tokens, specials)
     if not mark:
         return AnswerText(text, False)
     after = text.split(mark)[1:]
     if mark.isdigit():
         ends = [i for i, token in enumerate(tokens) if token == int(mark)]
-        after = [encoder.decode(tokens[i + 1 :]) for i in ends[-1:]]
+        after = [encoder.decode(tokens[i + 1 :], specials) for i in ends[-1:]]
     return AnswerText((after[-1] if after else text).lstrip(), bool(after))
 
 

@@ -118,7 +118,8 @@ class HfModel(InProcessModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the results so far."""
-        return tuple(note for notes in self._notes for note in notes)
+        every = (*self._notes, self._tools.notes)
+        return tuple(note for notes in every for note in notes)
 
     @property
     def tokenizer(self) -> Any:

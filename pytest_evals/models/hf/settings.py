@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.models.arguments import Arguments, argument, one_of, whole
-from pytest_evals.models.folders import check_folder
+from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.models.tokens.settings import (
@@ -101,7 +101,10 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
     if needs.images:
         return _NO_IMAGES
-    return why_thinking_unfit(read_settings(spec), needs)
+    settings = read_settings(spec)
+    if needs.tools and ignores_tools(settings.tokenizer or settings.target):
+        return NO_TOOLS
+    return why_thinking_unfit(settings, needs)
 
 
 def check_hf(spec: ModelSpec) -> None:

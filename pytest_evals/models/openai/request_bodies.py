@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import (
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
     TOOLS,
     TOP_LOGPROBS,
     Finish,
@@ -20,6 +19,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.returned import calls_of
 from pytest_evals.core.top_logprobs import read_top_logprobs, top_entry
+from pytest_evals.errors import DocumentError
 from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.http.errors import (
     BROKEN_OFF,
@@ -72,7 +72,6 @@ _FILTERED = frozenset(
     ]
 )
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
-_IMAGES = {IMAGES, LEADING_IMAGES}
 _CALLS = ("tool_calls", "tool_use", "function_call")
 """Finish reasons of tool calls (OpenAI, Anthropic)."""
 _NO_TEXT = ("reasoning", "thinking", "refusal")
@@ -114,10 +113,11 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
             raise RequestFailedError(f"{name} are sent in a chat only: give api=chat")
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
-    body = {
-        "messages": chat_messages(chat, dict(request.options)),
-        **body_of(request, settings, chat=True),
-    }
+    try:
+        messages = chat_messages(chat, dict(request.options))
+    except DocumentError as error:
+        raise RequestFailedError(str(error)) from None
+    body = {"messages": messages, **body_of(request, settings, chat=True)}
     if chat and chat[-1].role == "assistant":
         if settings.is_openai:
             raise RequestFailedError(
@@ -132,7 +132,7 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
 def _needs_chat(request: Generate) -> str:
     """What only chats take; empty if there is nothing."""
     names = {name for name, _ in request.options}
-    return TOOLS if TOOLS in names else "images" if names & _IMAGES else ""
+    return TOOLS if TOOLS in names else "images" if names & IMAGE_OPTIONS else ""
 
 
 def read_reply(

@@ -10,8 +10,7 @@ from typing import Any
 from pytest_evals.core.request import (
     FITTING,
     GRAMMAR,
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
     RESPONSE_FORMAT,
     TOOLS,
     TOP_LOGPROBS,
@@ -59,8 +58,8 @@ SEEDS = 2**31
 """Upper limit of seeds on all servers."""
 
 
-_ELSEWHERE = (IMAGES, LEADING_IMAGES, FITTING)
-"""The first two are part of the messages; only the server knows the context window."""
+_ELSEWHERE = (*IMAGE_OPTIONS, FITTING)
+"""Images are part of the messages; only the server knows the context window."""
 
 
 def body_of(

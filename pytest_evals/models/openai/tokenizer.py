@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import (
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
     Generate,
     Loglikelihood,
     Request,
     Rolling,
+    with_tools,
 )
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import load_tokenizer
@@ -95,7 +95,7 @@ class ServerTokenizer:
         requests with errors are not sent. ``window``: tokens of the server's window, 0
         if unknown."""
         texts = [one for one in requests if isinstance(one, Generate)]
-        ids = self._encoder.prompts([text.prompt for text in texts])
+        ids = self._encoder.prompts([with_tools(text) for text in texts])
         sizes = [len(one) for one in ids if not isinstance(one, InvalidRequestError)]
         if window:
             sizes = [min(size, window) for size in sizes]
@@ -144,4 +144,4 @@ def _last(ids: Ids, n: int) -> list[int]:
 
 
 def _has_images(request: Generate) -> bool:
-    return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+    return any(name in IMAGE_OPTIONS for name, _ in request.options)

@@ -12,11 +12,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
-from pytest_evals.core.request import Generate
-from pytest_evals.errors import ModelError
+from pytest_evals.core.request import TRACES, Generate
+from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.http.event_loop import pause
 from pytest_evals.models.python.functions import Function
 from pytest_evals.models.python.parameters import PromptParameter, arguments_of
+from pytest_evals.models.python.traces import Traces
 
 
 class CallOutcome(NamedTuple):
@@ -51,6 +52,8 @@ class FunctionCalls:
         self._running: set[asyncio.Future[CallOutcome]] = set()
         self._stuck: set[asyncio.Future[CallOutcome]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self.traces: Traces | None = None
+        """Collects the spans of requests with that option."""
         self.n_late = 0
         """FunctionCalls that did not end at the time limit."""
         self.blocked_s = 0.0
@@ -67,8 +70,13 @@ class FunctionCalls:
         Raises:
             ModelError: All slots are occupied by calls beyond the time limit.
         """
-        positional, named = arguments_of(request, self._parameters)
-        call = partial(self._function, *positional, **named)
+        try:
+            positional, named = arguments_of(request, self._parameters)
+        except DocumentError as error:  # an image
+            return CallOutcome(error=error)
+        call: Callable[[], Any] = partial(self._function, *positional, **named)
+        if dict(request.options).get(TRACES):
+            call = self._traced(call)
         if self._is_async:
             return await self._within_limits(lambda: _task(call))
         outcome = await self._within_limits(lambda: self._in_thread(call))
@@ -77,6 +85,16 @@ class FunctionCalls:
             return await self._within_limits(lambda: _task(lambda: value))
         return outcome
 
+    def _traced(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call in a separate trace, with the fields of its spans.
+
+        Raises:
+            ModelError: OpenTelemetry is not installed.
+        """
+        if self.traces is None:
+            self.traces = Traces()
+        return self.traces.traced(call, is_async=self._is_async)
+
     async def open(self) -> None:
         """Begin to measure how long coroutines block the event loop."""
         if self._is_async:
@@ -84,6 +102,8 @@ class FunctionCalls:
 
     async def close(self) -> None:
         """End the threads."""
+        if self.traces is not None:
+            self.traces.close()
         self._threads.close()
 
     async def _measure(self) -> None:

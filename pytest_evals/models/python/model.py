@@ -40,6 +40,7 @@ from pytest_evals.models.python.settings import (
     TIME_LIMIT_S,
     check_limits,
 )
+from pytest_evals.models.python.traces import SpanError, TracedValue, response_of
 
 NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
@@ -167,6 +168,8 @@ class PythonModel(BackgroundModel):
                 f"{calls} did not end at the time limit of {self._limit_s:g} s and "
                 f"continued in the background ({self._calls.n_stuck} still running)"
             )
+        if self._calls.traces is not None:
+            notes += self._calls.traces.notes
         return tuple(f"{self.label}: {note}" for note in notes)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
@@ -239,7 +242,11 @@ class PythonModel(BackgroundModel):
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""
         try:
+            if isinstance(value, TracedValue):
+                value = response_of(value)
             value = response_in(value)
+        except SpanError as error:
+            return Response(error=f"{self.label}: {error}")
         except DocumentError as error:
             return Response(error=f"{self.label} returned {error}")
         if value.error:

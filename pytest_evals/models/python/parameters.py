@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate, Message
+from pytest_evals.core.request import IMAGE_OPTIONS, Generate, Message
 from pytest_evals.errors import OptionError
 from pytest_evals.models.chat_messages import chat_messages
 
@@ -79,7 +79,7 @@ def _messages(request: Generate) -> list[dict[str, Any]]:
 
 
 def _prompt(request: Generate) -> str | list[dict[str, Any]]:
-    has_images = any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+    has_images = any(name in IMAGE_OPTIONS for name, _ in request.options)
     if isinstance(request.prompt, str) and not has_images:
         return request.prompt
     return _messages(request)

@@ -6,17 +6,29 @@ and any failure is an error of the chat alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from pytest_evals.core.request import Message
+from pytest_evals.core.request import TOOLS_ROLE, Message
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.limits.templates import LimitedChatTemplates
+from pytest_evals.models.folders import NO_TOOLS
 
 
 class ChatTemplateError(DocumentError):
     """The chat template is missing or failed."""
+
+
+def template_text(tokenizer: Any, *, has_tools: bool) -> str:
+    """Return the source of the chat template; empty without one. A tokenizer may have
+    several, of which ``tool_use`` is for chats with tools."""
+    found = getattr(tokenizer, "chat_template", None)
+    if isinstance(found, Mapping):
+        name = "tool_use" if has_tools and "tool_use" in found else "default"
+        found = found.get(name)
+    return found if isinstance(found, str) else ""
 
 
 def render_chat(
@@ -25,11 +37,20 @@ def render_chat(
     """Render a chat as a string.
 
     If the template rejects a system message, the chat is rendered without it (lm-eval
-    0.4.13, ``HFLM.apply_chat_template``).
+    0.4.13, ``HFLM.apply_chat_template``). Tools are a last message
+    (:func:`~pytest_evals.core.request.with_tools`).
 
     Raises:
-        ChatTemplateError: There is no template, or it refuses the chat.
+        ChatTemplateError: There is no template, or it refuses the chat or ignores its
+            tools.
     """
+    if chat and chat[-1].role == TOOLS_ROLE:
+        *rest, tools = chat
+        with_tools = {**arguments, "tools": json.loads(tools.content)}
+        text = render_chat(tokenizer, rest, with_tools)
+        if text == render_chat(tokenizer, rest, arguments):
+            raise ChatTemplateError(NO_TOOLS)
+        return text
     if not getattr(tokenizer, "chat_template", None):
         raise ChatTemplateError(
             "the prompt is a chat and the tokenizer has no chat template"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Prompt,
+    Request,
+    with_tools,
+)
 from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.tokens.encoder import Ids
@@ -34,7 +40,7 @@ class HfTokenizer:
                 raise pair
             return self._cut(pair.context, pair.continuation)
         if isinstance(request, Generate):
-            (ids,) = self._encoder.prompts([request.prompt])
+            (ids,) = self._encoder.prompts([with_tools(request)])
             return self._cut(_usable(ids), None)
         (ids,) = self._encoder.texts([request.text])
         first = _usable(self._encoder.prefix())

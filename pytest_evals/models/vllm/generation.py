@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pytest_evals.core.request import Finish, Generate, Response, TopLogprobs
 from pytest_evals.models.engine.generation_options import DIGITS
 from pytest_evals.models.engine.stop_strings import answer_text, cut_at_stops
+from pytest_evals.models.engine.tool_replies import keeps_special_tokens
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids
@@ -104,7 +105,13 @@ class VllmGeneration:
             why = f"vLLM ended the request: {completion.finish_reason}"
             return Response(error=why, elapsed_s=share)
         tokens = list(completion.token_ids)
-        text = answer_text(self._encoder, tokens, self._think_end).text
+        specials = keeps_special_tokens(job.request)
+        shown_tokens = tokens
+        if specials and tokens[-1:] == [self._encoder.end_id]:
+            shown_tokens = tokens[:-1]
+        text = answer_text(
+            self._encoder, shown_tokens, self._think_end, specials=specials
+        ).text
         shown = cut_at_stops(text, (*job.request.stop, self._encoder.end_text))
         is_stopped = completion.finish_reason != "length" or shown != text
         finish: Finish = "stop" if is_stopped else "length"

@@ -90,7 +90,7 @@ class VllmModel(InProcessModel):
     @property
     def notes(self) -> Sequence[str]:
         """Warnings about the results so far."""
-        return tuple(self._scorer.notes)
+        return (*self._scorer.notes, *self._tools.notes)
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import (
     FITTING,
     GRAMMAR,
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
     TOP_LOGPROBS,
     Generate,
 )
 from pytest_evals.errors import did_you_mean
-from pytest_evals.models.engine.generation_options import bad_value, seed_of
+from pytest_evals.models.engine.generation_options import (
+    bad_value,
+    seed_of,
+    without_tools,
+)
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.vllm.engine import (
     rejections,
@@ -44,7 +47,14 @@ _OURS = {
     "stream_interval": "the answer is the finished output",
 }
 """Sampling parameters that requests cannot set, with the reason."""
-_HERE = {"do_sample", "max_length", "response_format", FITTING, GRAMMAR, TOP_LOGPROBS}
+_HERE = {
+    "do_sample",
+    "max_length",
+    "response_format",
+    FITTING,
+    GRAMMAR,
+    TOP_LOGPROBS,
+}
 """Options that are not passed on."""
 _SEEDS = 2**63
 
@@ -72,7 +82,8 @@ def sampling_input(
         thinks: Whether the completion begins with the model's thinking, which stop
             strings must not end (lm-eval 0.4.13, ``VLLM.generate_until``).
     """
-    options = {name: value for name, value in request.options if value is not None}
+    given = {name: value for name, value in request.options if value is not None}
+    options = without_tools(given)
     checked = {name: options.get(name) for name in ("do_sample", TOP_LOGPROBS)}
     problem = _unsupported(options) or bad_value(
         {**checked, "temperature": request.temperature}
@@ -105,7 +116,7 @@ def sampling_input(
 
 
 def _unsupported(options: Mapping[str, Any]) -> str:
-    if IMAGES in options or LEADING_IMAGES in options:
+    if not IMAGE_OPTIONS.isdisjoint(options):
         return (
             "this model reads texts, and the request shows images; an openai: model "
             "of a server that takes images can be asked"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.arguments import Arguments, argument, readers_of
-from pytest_evals.models.folders import check_folder
+from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.models.tokens.settings import (
@@ -79,7 +79,10 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
     if needs.images:
         return _NO_IMAGES
-    return why_thinking_unfit(read_settings(spec).tokens, needs)
+    tokens = read_settings(spec).tokens
+    if needs.tools and ignores_tools(tokens.tokenizer or tokens.target):
+        return NO_TOOLS
+    return why_thinking_unfit(tokens, needs)
 
 
 def check_vllm(spec: ModelSpec) -> None:

@@ -166,11 +166,12 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
         spec = parse_spec(text)
         check_spec(spec)
         for task in tasks:
-            why = why_unfit(
-                spec, TaskRequirements(task.output_type, chat, task.shows_images)
+            needs = TaskRequirements(
+                task.output_type, chat, task.shows_images, task.sends_tools
             )
+            why = why_unfit(spec, needs)
             if why:
-                by_text = TaskRequirements("generate_until", chat, task.shows_images)
+                by_text = needs._replace(output_type="generate_until")
                 if task.output_type == "multiple_choice" and not why_unfit(
                     spec, by_text
                 ):

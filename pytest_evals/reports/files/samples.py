@@ -27,14 +27,15 @@ from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import (
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
+    PLACED_IMAGES,
     Generate,
     Loglikelihood,
     Prompt,
     Render,
     Request,
     Response,
+    with_tools,
 )
 from pytest_evals.core.returned import RETURNED
 from pytest_evals.core.task import Task
@@ -134,7 +135,7 @@ def _facts(record: Record) -> dict[str, Any]:
     }
     target = _target(doc)
     arguments, answers = _asked(record)
-    prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
+    prompt = _prompt(arguments["gen_args_0"]) if arguments else b""
     facts: dict[str, Any] = {
         "doc_id": record.index,
         "id": doc.id,
@@ -302,7 +303,9 @@ def _arguments(request: Request) -> dict[str, Any]:
             **{
                 name: _setting(name, value)
                 for name, value in public_options(request.options)
+                if name != PLACED_IMAGES
             },
+            **_images(request),
         }
         return {"arg_0": _messages(request.prompt), "arg_1": settings}
     return {"arg_0": request.text}
@@ -310,9 +313,24 @@ def _arguments(request: Request) -> dict[str, Any]:
 
 def _setting(name: str, value: Any) -> Any:
     """A generation argument; of an image its hash."""
-    if name not in (IMAGES, LEADING_IMAGES):
+    if name not in IMAGE_OPTIONS:
         return value
     return [_sha(str(url).encode("ascii")) for url in value]
+
+
+def _images(request: Generate) -> dict[str, Any]:
+    """The images in the messages of a request: their places, hashes and paths."""
+    placed = dict(request.options).get(PLACED_IMAGES, ())
+    keys = ("message", "at", "sha256", "detail", "path")
+    images = [dict(zip(keys, one[:5], strict=True)) for one in placed]
+    return {PLACED_IMAGES: images} if images else {}
+
+
+def _prompt(arguments: Mapping[str, Any]) -> bytes:
+    """A prompt as bytes for its hash, with its images."""
+    settings = arguments.get("arg_1")
+    images = settings.get(PLACED_IMAGES, ()) if isinstance(settings, dict) else ()
+    return _text(arguments["arg_0"]) + _bytes("".join(one["sha256"] for one in images))
 
 
 def _messages(prompt: Prompt) -> str | list[dict[str, str]]:
@@ -379,7 +397,9 @@ def _rendered(request: Request, render: Render) -> Request:
         if isinstance(request, Loglikelihood):
             return replace(request, context=render(request.context))
         if isinstance(request, Generate):
-            return replace(request, prompt=render(request.prompt))
+            prompt = render(with_tools(request))
+            is_chat = not isinstance(prompt, str)
+            return request if is_chat else replace(request, prompt=prompt)
     except DocumentError:
         pass
     return request

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pytest_evals.core.request import PLACED_IMAGES
 from pytest_evals.core.returned import RETURNED, returned_text
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.baseline_documents import Before
@@ -22,6 +23,8 @@ from pytest_evals.reports.html.prompt import (
     parts_of,
     question_of,
 )
+from pytest_evals.reports.html.sections import mapping
+from pytest_evals.reports.html.thumbnails import Thumbnails
 from pytest_evals.store.history import EarlierRun
 
 TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
@@ -62,6 +65,7 @@ def documents_of(
     shots: FewshotExamples,
     before: Before,
     others: Sequence[Before] = (),
+    thumbnails: Thumbnails | None = None,
 ) -> Iterator[DocumentEntry]:
     """Yield the documents of a task in the order of its samples file.
 
@@ -69,7 +73,7 @@ def documents_of(
         StoreError: The file cannot be read.
     """
     for _, rows in groupby(run.all_rows(task), lambda row: row["doc_id"]):
-        yield _document(list(rows), shots, before, others)
+        yield _document(list(rows), shots, before, others, thumbnails or Thumbnails())
 
 
 def _document(
@@ -77,9 +81,11 @@ def _document(
     shots: FewshotExamples,
     before: Before,
     others: Sequence[Before],
+    thumbnails: Thumbnails,
 ) -> DocumentEntry:
     row = rows[0]
     prompts, asked = _requests(row, shots)
+    _add_images(row, prompts, asked, thumbnails)
     was = before(row)
     correct = correct_choices(row, asked)
     whole = {
@@ -174,6 +180,29 @@ def _requests(
             request["kind"] = "rolling"
         asked.append(request)
     return parts, asked
+
+
+def _add_images(
+    row: Row,
+    prompts: Sequence[Sequence[dict[str, Any]]],
+    asked: Sequence[Mapping[str, Any]],
+    thumbnails: Thumbnails,
+) -> None:
+    """Add images to the messages that contain them, and their names to the text."""
+    seen: set[int] = set()
+    for request, one in zip(asked, mapping(row.get("arguments")).values(), strict=True):
+        images = mapping(one.get("arg_1")).get(PLACED_IMAGES)
+        if request["prompt"] in seen or not isinstance(images, list):
+            continue
+        seen.add(request["prompt"])
+        parts = prompts[request["prompt"]]
+        for image in reversed(images):
+            part = parts[image["message"]]
+            name = str(image.get("path") or f"image {image['sha256'][:12]}")
+            at, text = image["at"], part["text"]
+            part["text"] = f"{text[:at]}\n[{name}]\n{text[at:]}".strip("\n")
+            src = thumbnails.of(image)
+            part.setdefault("images", []).insert(0, {"name": name, "src": src})
 
 
 def _exchange(one: Row) -> dict[str, Any]:

@@ -100,6 +100,7 @@ def _policy(style: str, script: str) -> str:
             "default-src 'none'",
             f"script-src '{_digest(script)}' 'strict-dynamic'",
             f"style-src '{_digest(style)}'",
+            "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
             "require-trusted-types-for 'script'",

@@ -28,6 +28,7 @@ from pytest_evals.reports.html.page import page_html
 from pytest_evals.reports.html.prompt import fewshot_examples
 from pytest_evals.reports.html.run_data import run_data
 from pytest_evals.reports.html.sections import section
+from pytest_evals.reports.html.thumbnails import Thumbnails
 from pytest_evals.store.files import make_folder, read_json, replace_text
 from pytest_evals.store.history import EarlierRun, with_names_of
 
@@ -96,6 +97,7 @@ def _read(run: EarlierRun, others: OtherRuns) -> tuple[dict[str, Any], Chunks]:
     """Return the list entries of each task, and the documents in the same order."""
     chunks, tasks = Chunks(), []
     runs = others.runs or ()
+    thumbnails = Thumbnails([Path.cwd(), *run.path.resolve().parents[2:3]])
     for task in run.tasks:
         documents = documents_of(
             run,
@@ -103,6 +105,7 @@ def _read(run: EarlierRun, others: OtherRuns) -> tuple[dict[str, Any], Chunks]:
             fewshot_examples(run.results, task),
             _before(task, others),
             [paired_run(one, task) for one in runs],
+            thumbnails,
         )
         tasks.append(task_index(task, documents, chunks, 1 + len(runs)))
     return {"tasks": tasks, "beside": ""}, chunks

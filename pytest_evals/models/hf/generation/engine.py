@@ -51,6 +51,7 @@ class GenerationInput:
     max_tokens: int  # Most new tokens, at least 1
     stop: tuple[str, ...]  # Stop strings, none of them empty
     seed: int = 0
+    specials: bool = False  # Whether special tokens are part of the text
 
     @property
     def cost(self) -> int:
@@ -100,7 +101,10 @@ class GenerationEngine:
         """Generate all completions; yields the positions and outputs of those that
         finish together."""
         for ended in self._ended(self._rows(writings), params):
-            yield [(row.number, self._finished(row)) for row in ended]
+            yield [
+                (row.number, self._finished(row, writings[row.number].specials))
+                for row in ended
+            ]
 
     def _ended(
         self, rows: Iterable[SequenceState], params: SamplingParams
@@ -162,7 +166,9 @@ class GenerationEngine:
                     branch=leaf.branch,
                 )
 
-    def _finished(self, row: SequenceState) -> GenerationOutput | InvalidRequestError:
+    def _finished(
+        self, row: SequenceState, specials: bool
+    ) -> GenerationOutput | InvalidRequestError:
         if row.refusal:
             return InvalidRequestError(row.refusal)
         if row.lost:
@@ -170,7 +176,7 @@ class GenerationEngine:
                 f"{row.length} tokens do not fit into the device's memory"
             )
         tokens = row.tokens
-        text = self._after_thinking(row)
+        text = self._after_thinking(row, specials)
         shown = cut_at_stops(text, (*row.stops.strings, self._end_text))
         stopped = (
             tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
@@ -188,10 +194,12 @@ class GenerationEngine:
             if top
         )
 
-    def _after_thinking(self, row: SequenceState) -> str:
+    def _after_thinking(self, row: SequenceState, specials: bool) -> str:
         """The completion without the model's thinking."""
-        mark = self._think_end
-        text, has_mark = answer_text(self._encoder, row.tokens, mark)
+        mark, tokens = self._think_end, row.tokens
+        if specials and tokens[-1] in self._ends:
+            tokens = tokens[:-1]
+        text, has_mark = answer_text(self._encoder, tokens, mark, specials=specials)
         if (
             mark
             and not has_mark

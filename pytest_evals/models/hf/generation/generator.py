@@ -13,6 +13,7 @@ from pytest_evals.models.engine.generation_options import (
     slow_settings,
 )
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
+from pytest_evals.models.engine.tool_replies import keeps_special_tokens
 from pytest_evals.models.hf.generation.engine import (
     GenerationEngine,
     GenerationInput,
@@ -98,6 +99,7 @@ class Generator:
             max_tokens=budget.max_tokens,
             stop=tuple(stop for stop in request.stop if stop),
             seed=seed_of(request),
+            specials=keeps_special_tokens(request),
         )
         return _Job(position, writing, len(ids))
 

@@ -18,8 +18,7 @@ from transformers.generation import logits_process
 from pytest_evals.core.request import (
     FITTING,
     GRAMMAR,
-    IMAGES,
-    LEADING_IMAGES,
+    IMAGE_OPTIONS,
     TOP_LOGPROBS,
     Generate,
 )
@@ -31,6 +30,7 @@ from pytest_evals.models.engine.generation_options import (
     bad_value,
     is_slow,
     unknown,
+    without_tools,
 )
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
@@ -95,9 +95,10 @@ def sampling_params_of(
     # The response format is a hint: its parser checks the completion strictly.
     options.pop("response_format", None)
     options.pop(FITTING, None)
+    options = without_tools(options)  # they are part of the prompt
     seed = options.pop(SEED, None)  # part of the request's own seed
     n_top = options.pop(TOP_LOGPROBS, None) or 0
-    if IMAGES in options or LEADING_IMAGES in options:
+    if not IMAGE_OPTIONS.isdisjoint(options):
         return InvalidRequestError(
             "this model reads texts, and the request shows images; an openai: model "
             "of a server that takes images can be asked"

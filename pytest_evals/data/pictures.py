@@ -1,0 +1,223 @@
+"""Files of images: their format, their size in pixels from the header alone, and limits
+on both, so that no image is decoded."""
+
+from __future__ import annotations
+
+import re
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from pytest_evals.errors import DocumentError
+
+MAX_BYTES = 20 * 2**20
+"""Maximum size of an image's file."""
+MAX_PIXELS = 50_000_000
+"""Maximum width times height of an image: a file of a few kilobytes may otherwise take
+gigabytes where it is decoded."""
+_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,([A-Za-z0-9+/]+={0,2})")
+
+
+class PictureSize(NamedTuple):
+    """Width and height in pixels."""
+
+    width: int
+    height: int
+
+
+def media_type(raw: bytes) -> str | None:
+    """Return ``image/png``, ``image/jpeg``, ``image/gif`` or ``image/webp`` by the
+    first bytes of a file; ``None`` for others."""
+    match = next((kind for start, kind in _STARTS.items() if raw.startswith(start)), "")
+    is_other = match == "image/webp" and raw[8:12] != b"WEBP"
+    return None if is_other else match or None
+
+
+_STARTS: Mapping[bytes, str] = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+
+
+def is_data_url(source: str) -> bool:
+    """Whether a source is a URL with its data, and not a path."""
+    return source.startswith("data:")
+
+
+def check_picture(source: str) -> None:
+    """Check an image: a path, or a ``data:`` URL.
+
+    Raises:
+        DocumentError: It is missing, has another format or exceeds a limit.
+    """
+    if is_data_url(source):
+        raw = _decoded(source)
+        _check(BytesIO(raw), len(raw), "the image of a data: URL", is_file=False)
+        return
+    path = Path(source)
+    try:
+        with path.open("rb") as stream:
+            _check(stream, path.stat().st_size, f"{path.name!r}")
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"cannot read {source!r}: {_why(error)}") from None
+
+
+def _check(stream: BinaryIO, n_bytes: int, name: str, *, is_file: bool = True) -> None:
+    if n_bytes > MAX_BYTES:
+        raise DocumentError(
+            f"{name} has {n_bytes:,} bytes; an image may have {MAX_BYTES:,}"
+        )
+    kind = media_type(stream.read(16))
+    if kind is None:
+        raise DocumentError(f"{name} is not a PNG, JPEG, GIF or WebP file")
+    stream.seek(0)
+    size = _SIZES[kind](stream)
+    if size is None:
+        if is_file:
+            raise DocumentError(f"{name} is a broken {kind} file")
+        return
+    if size.width * size.height > MAX_PIXELS:
+        raise DocumentError(
+            f"{name} has {size.width:,} x {size.height:,} pixels; an image may have "
+            f"{MAX_PIXELS:,}"
+        )
+
+
+def picture_digest(source: str) -> str:
+    """Return the SHA-256 of an image's file in hexadecimal.
+
+    Raises:
+        DocumentError: It cannot be read.
+    """
+    if is_data_url(source):
+        return sha256(_decoded(source)).hexdigest()
+    try:
+        found = Path(source).stat()
+    except OSError as error:
+        raise DocumentError(f"cannot read {source!r}: {_why(error)}") from None
+    return _file_digest(source, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(65_536)
+def _file_digest(source: str, mtime_ns: int, n_bytes: int) -> str:
+    return sha256(_read(source)).hexdigest()
+
+
+def picture_url(source: str, digest: str) -> str:
+    """Return an image as a ``data:`` URL.
+
+    Raises:
+        DocumentError: It cannot be read, or is not the image with this digest.
+    """
+    if is_data_url(source):
+        return source
+    raw = _read(source)
+    if sha256(raw).hexdigest() != digest:
+        raise DocumentError(f"{source!r} has changed since the run began")
+    return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
+
+
+def _read(source: str) -> bytes:
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise DocumentError(f"cannot read {source!r}: {_why(error)}") from None
+
+
+def _decoded(url: str) -> bytes:
+    match = _URL.fullmatch(url)
+    try:
+        return b64decode(match[1], validate=True) if match else _refused(url)
+    except ValueError:
+        return _refused(url)
+
+
+def _refused(url: str) -> bytes:
+    raise DocumentError(
+        f"{url[:60]!r} is not a data: URL of a PNG, JPEG, GIF or WebP file in base64\n"
+        "  fix: {type: image, path: photo.png}"
+    )
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def picture_size(stream: BinaryIO) -> PictureSize | None:
+    """Return the size of an image, from its header; ``None`` if that is broken."""
+    kind = media_type(stream.read(16))
+    stream.seek(0)
+    return None if kind is None else _SIZES[kind](stream)
+
+
+def _png(stream: BinaryIO) -> PictureSize | None:
+    """PNG, third edition, 11.2.1: the first chunk is IHDR."""
+    head = stream.read(24)
+    if len(head) < 24 or head[12:16] != b"IHDR":
+        return None
+    return PictureSize(*struct.unpack(">II", head[16:24]))
+
+
+def _gif(stream: BinaryIO) -> PictureSize | None:
+    """GIF89a, 18: the logical screen."""
+    head = stream.read(10)
+    return PictureSize(*struct.unpack("<HH", head[6:10])) if len(head) == 10 else None
+
+
+def _webp(stream: BinaryIO) -> PictureSize | None:
+    """WebP container (RFC 9649): VP8X has the canvas, VP8 and VP8L one frame."""
+    head = stream.read(30)
+    if len(head) < 25:
+        return None
+    kind = head[12:16]
+    if kind == b"VP8X" and len(head) == 30:
+        sides = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
+        return PictureSize(*sides)
+    if kind == b"VP8L" and head[20] == 0x2F:
+        bits = int.from_bytes(head[21:25], "little")
+        return PictureSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    if kind == b"VP8 " and len(head) == 30 and head[23:26] == b"\x9d\x01\x2a":
+        width, height = struct.unpack("<HH", head[26:30])
+        return PictureSize(width & 0x3FFF, height & 0x3FFF)
+    return None
+
+
+def _jpeg(stream: BinaryIO) -> PictureSize | None:
+    """JPEG (ITU-T T.81, B.1.1): segments up to the first frame header."""
+    stream.seek(2)
+    while True:
+        mark = stream.read(2)
+        if len(mark) < 2 or mark[0] != 0xFF:
+            return None
+        if mark[1] == 0xFF:  # a fill byte
+            stream.seek(-1, 1)
+            continue
+        head = stream.read(2)
+        if len(head) < 2:
+            return None
+        if mark[1] in _FRAMES:
+            frame = stream.read(5)
+            if len(frame) < 5:
+                return None
+            height, width = struct.unpack(">HH", frame[1:])
+            return PictureSize(width, height)
+        length = int.from_bytes(head, "big")
+        if length < 2:
+            return None
+        stream.seek(length - 2, 1)
+
+
+_FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+_SIZES: Mapping[str, Callable[[BinaryIO], PictureSize | None]] = {
+    "image/png": _png,
+    "image/jpeg": _jpeg,
+    "image/gif": _gif,
+    "image/webp": _webp,
+}

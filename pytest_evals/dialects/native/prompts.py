@@ -1,0 +1,141 @@
+"""Prompts of evals in YAML: templates over a row, in messages and their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.core.content_parts import split_content
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, Place, Problem
+from pytest_evals.prompts.fields import (
+    Field,
+    Reader,
+    bind,
+    bind_value,
+    comment_warnings,
+    compile_template,
+    text_itself,
+)
+from pytest_evals.prompts.text_values import text_fault
+
+_ROLES = ("assistant", "system", "user")
+
+
+class PromptReader:
+    """Reads the prompt and other templates of a file; problems are added to its
+    section."""
+
+    def __init__(self, top: Section, *, is_text: bool) -> None:
+        """Create a reader.
+
+        Args:
+            is_text: Whether all values of rows are text, but for nested ones.
+        """
+        self._top, self._is_text = top, is_text
+        self.warnings: list[str] = []
+        """Warnings about templates."""
+        self.has_files = False
+        """Whether messages have images or text files; known once they are read."""
+        self.shows_images = False
+        """Whether messages have images."""
+
+    def template(
+        self, key: str, spec: Any = None, place: Place | None = None
+    ) -> Reader:
+        """Return a reader of the value of a key, which is a template or a column.
+
+        Args:
+            spec: The template; by default the value of the key.
+        """
+        top = self._top
+        field = Field(
+            key=key,
+            spec=top.raw(key) if spec is None else spec,
+            place=place or top.text_place(key),
+        )
+        try:
+            is_target = key == "target"
+            read = bind_value(field) if is_target else bind(field, None, text_itself)
+        except FieldError as error:
+            top.problems.append(error.problem)
+            return lambda row: ""
+        text = field.spec
+        if not isinstance(text, str):
+            return read
+        self.warnings += comment_warnings(field)
+        template = compile_template(text)
+
+        def checked(row: Mapping[str, Any]) -> Any:
+            is_template = text not in row
+            if is_template and self._is_text:
+                fault = text_fault(text, row)
+                if fault is not None:
+                    raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
+            found = read(row)
+            if is_template and isinstance(found, str):
+                for name in template.nulls(row, found):
+                    what = f"{key}: {name} is missing or null"
+                    fix = f"set it, or write {{{{ {name} or '' }}}}"
+                    error = FieldError(what, field.place, fix)
+                    error.column = name
+                    raise error
+            return found
+
+        return checked
+
+    def prompt(self) -> Reader:
+        """Return a reader of the prompt: text, or messages with text or parts."""
+        top = self._top
+        given = top.raw("prompt")
+        if isinstance(given, str) and given:
+            return self.template("prompt")
+        if isinstance(given, list) and given:
+            return self._messages(given)
+        what = "prompt must be text or a list of messages"
+        top.problem("prompt", what, 'prompt: "Question: {{question}}"')
+        return lambda row: ""
+
+    def _messages(self, given: Sequence[Any]) -> Reader:
+        readers: list[tuple[str, Reader]] = []
+        for number, one in enumerate(given):
+            place = self._top.file.place("prompt", number)
+            role = one.get("role") if isinstance(one, Mapping) else None
+            content = one.get("content") if isinstance(one, Mapping) else None
+            known = isinstance(one, Mapping) and set(one) == {"role", "content"}
+            is_content = isinstance(content, str | list) and bool(content)
+            if not known or role not in _ROLES or not is_content:
+                what = "a message needs role (system, user or assistant) and content"
+                fix = '- {role: user, content: "{{question}}"}'
+                self._top.problems.append(Problem(f"prompt: {what}", place, fix))
+            elif isinstance(content, list):
+                readers.append((str(role), self._parts_of(content, number)))
+            else:
+                readers.append((str(role), self.template("prompt", content, place)))
+        return lambda row: [
+            {"role": role, "content": read(row)} for role, read in readers
+        ]
+
+    def _parts_of(self, content: Sequence[Any], number: int) -> Reader:
+        """The parts of a message, whose texts, paths and URLs are templates."""
+        readers: list[Callable[[Mapping[str, Any]], Any]] = []
+        for n, part in enumerate(content):
+            place = self._top.file.place("prompt", number, "content", n)
+            try:
+                _, files = split_content([part], number)
+            except DocumentError as error:
+                self._top.problems.append(Problem(f"prompt: {error}", place))
+                continue
+            self.has_files |= bool(files)
+            self.shows_images |= any(one.kind == "image" for one in files)
+            readers.append(self._part_reader(part, place))
+        return lambda row: [read(row) for read in readers]
+
+    def _part_reader(self, part: Any, place: Place) -> Reader:
+        if isinstance(part, str):
+            return self.template("prompt", part, place)
+        if isinstance(part, Mapping):
+            read = {name: self._part_reader(one, place) for name, one in part.items()}
+            return lambda row: {name: one(row) for name, one in read.items()}
+        return lambda row: part

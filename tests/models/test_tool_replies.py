@@ -1,0 +1,252 @@
+"""Tools in chat templates of local models, and calls in their replies."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_evals.core.request import TOOLS, Generate, Message
+from pytest_evals.models.registry import open_model, parse_spec
+from pytest_evals.models.tokens.tool_calls import parser_of
+
+HERMES = (
+    "{% if tools %}<|im_start|>system\nTools:{% for t in tools %}\n{{ t | tojson }}"
+    '{% endfor %}\nReply with <tool_call>{"name": …}</tool_call><|im_end|>\n'
+    "{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% endif %}"
+)
+MISTRAL = (
+    "{% if tools %}[AVAILABLE_TOOLS] {{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}"
+    "{% for m in messages %}[INST] {{ m.content }}[/INST]"
+    "{% if m.tool_calls %}[TOOL_CALLS] {{ m.tool_calls }}{% endif %}{% endfor %}"
+)
+PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+TOOL = {"type": "function", "function": {"name": "pay", "parameters": {}}}
+PAY = '{"name": "pay", "arguments": {"amount": 4}}'
+REFUND = '{"name": "refund", "arguments": {}}'
+
+
+def call(name: str, **arguments: object) -> dict:
+    return {"name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "answer", "calls"),
+    [
+        (HERMES, f"<tool_call>\n{PAY}\n</tool_call>", "", [call("pay", amount=4)]),
+        (
+            HERMES,
+            f"Wait. <tool_call>{PAY}</tool_call>\n<tool_call>\n{REFUND}",
+            "Wait.",
+            [call("pay", amount=4), call("refund")],
+        ),
+        (HERMES, "Write <tool_call> and JSON.", "Write <tool_call> and JSON.", []),
+        (
+            HERMES,
+            f"<think><tool_call>{PAY}</tool_call></think>No.",
+            f"<think><tool_call>{PAY}</tool_call></think>No.",
+            [],
+        ),
+        (
+            HERMES,
+            f"<tool_call>{PAY}</tool_call><tool_call>{{'a': 1}}</tool_call>",
+            "<tool_call>{'a': 1}</tool_call>",
+            [call("pay", amount=4)],
+        ),
+        (
+            HERMES,
+            '<tool_call>{"name": "pay", "arguments": "4"}</tool_call>',
+            "",
+            [{"name": "pay", "arguments": "4"}],
+        ),
+        (
+            MISTRAL,
+            f'Now [TOOL_CALLS] [{PAY}, {{"name": "a", "arguments": {{}}, "id": "x"}}]',
+            "Now",
+            [call("pay", amount=4), {**call("a"), "id": "x"}],
+        ),
+        (
+            MISTRAL,
+            '[TOOL_CALLS]pay[ARGS]{"amount": 4}[TOOL_CALLS]a[CALL_ID]z1[ARGS]{}',
+            "",
+            [call("pay", amount=4), {**call("a"), "id": "z1"}],
+        ),
+        (MISTRAL, "[TOOL_CALLS] [{", "[TOOL_CALLS] [{", []),
+        (MISTRAL, f"<tool_call>{PAY}</tool_call>", f"<tool_call>{PAY}</tool_call>", []),
+    ],
+)
+def test_calls_are_read_in_the_format_of_the_template(template, text, answer, calls):
+    parse = parser_of(template)
+    assert parse is not None
+    found = parse(text)
+    assert (found.text, [*found.calls]) == (answer, calls)
+
+
+def test_other_formats_are_unknown():
+    assert parser_of("<tool_call><function=pay>") is None
+    assert parser_of(PLAIN) is None
+
+
+def tokenizer_with(template: str):
+    """A tokenizer of bytes with the tokens of both formats."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    inner = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, []))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=False
+    )
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens(["<s>", "</s>", "<|im_end|>", "[TOOL_CALLS]"])
+    inner.add_tokens([AddedToken(one) for one in ("<tool_call>", "</tool_call>")])
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, bos_token="<s>", eos_token="</s>"
+    )
+    made.add_special_tokens(
+        {"additional_special_tokens": ["<|im_end|>", "[TOOL_CALLS]"]}
+    )
+    made.chat_template = template
+    return made
+
+
+def saved_script(folder, template: str, reply: str, chat: list[dict]) -> str:
+    """Save a model that replies with a text: the token at each position is fixed by
+    its position embeddings. Returns its spec."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = tokenizer_with(template)
+    prompt = tokenizer.apply_chat_template(
+        chat, tools=[TOOL], tokenize=False, add_generation_prompt=True
+    )
+    n = len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    script = [*tokenizer(reply, add_special_tokens=False)["input_ids"]]
+    script.append(tokenizer.convert_tokens_to_ids("<|im_end|>"))
+    size = 1024
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=size,
+        n_embd=size,
+        n_layer=1,
+        n_head=1,
+        n_inner=1,
+        tie_word_embeddings=False,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=[
+            tokenizer.eos_token_id,
+            tokenizer.convert_tokens_to_ids("<|im_end|>"),
+        ],
+    )
+    model = GPT2LMHeadModel(config)
+    with torch.no_grad():
+        for one in model.parameters():
+            one.zero_()
+        model.transformer.ln_f.weight.fill_(1.0)
+        model.transformer.wpe.weight.copy_(torch.eye(size))
+        for i, token in enumerate(script):
+            model.lm_head.weight[token, n - 1 + i] = 1.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return f"hf:{folder},dtype=float32,device=cpu"
+
+
+def asked(prompt: str, **changes) -> Generate:
+    options = ((TOOLS, json.dumps([TOOL])),)
+    return Generate((Message("user", prompt),), options=options, max_tokens=200)
+
+
+@pytest.mark.parametrize(
+    ("template", "reply", "text", "calls"),
+    [
+        (
+            HERMES,
+            f"One moment. <tool_call>\n{PAY}\n</tool_call>",
+            "One moment.",
+            [call("pay", amount=4)],
+        ),
+        (
+            MISTRAL,
+            f"[TOOL_CALLS] [{PAY}, {REFUND}]",
+            "",
+            [call("pay", amount=4), call("refund")],
+        ),
+    ],
+    ids=["Hermes", "Mistral"],
+)
+def test_a_model_gets_tools_and_its_calls_are_read(
+    tmp_path, template, reply, text, calls
+):
+    chat = [{"role": "user", "content": "Pay 4."}]
+    spec = saved_script(tmp_path, template, reply, chat)
+    model = open_model(parse_spec(spec))
+    request = asked("Pay 4.")
+    ((_, response),) = model.answer([request])
+    assert (response.error, response.text) == ("", text)
+    assert [*response.calls] == calls
+    assert response.finish == "stop"
+    from pytest_evals.core.request import with_tools
+
+    assert '"pay"' in model.render(with_tools(request))
+    ((_, plain),) = model.answer([Generate("Pay 4.", max_tokens=3)])
+    assert plain.calls == ()
+    model.close()
+
+
+def test_replies_that_cannot_be_read_stay_text_with_a_note(tmp_path):
+    chat = [{"role": "user", "content": "Pay 4."}]
+    reply = "<tool_call>{'name': 'pay'}</tool_call>"
+    model = open_model(parse_spec(saved_script(tmp_path, HERMES, reply, chat)))
+    ((_, response),) = model.answer([asked("Pay 4.")])
+    assert (response.text, response.calls) == (reply, ())
+    assert [one for one in model.notes if "tool calls" in one] == [
+        "1 replies with tool calls that are not valid JSON stay text"
+    ]
+    model.close()
+
+
+def test_a_template_that_ignores_tools_is_an_error(tmp_path):
+    chat = [{"role": "user", "content": "Pay 4."}]
+    model = open_model(parse_spec(saved_script(tmp_path, PLAIN, "Paid.", chat)))
+    ((_, response),) = model.answer([asked("Pay 4.")])
+    assert response.error.startswith("the chat template of the model ignores tools")
+    model.close()
+
+
+EVAL = """\
+prompt: "Pay 4."
+tools: [{name: pay, parameters: {}}]
+generation: {tool_choice: auto, max_tokens: 100}
+rows: [{target: [{pay: {amount: [4]}}]}]
+score: tool_calls
+"""
+
+
+def test_an_eval_compares_the_calls_of_a_local_model(pytester):
+    pytester.path.joinpath("pay.yaml").write_text(EVAL)
+    folder = pytester.path / "model"
+    chat = [{"role": "user", "content": "Pay 4."}]
+    spec = saved_script(folder, HERMES, f"<tool_call>{PAY}</tool_call>", chat)
+    found = pytester.runpytest(
+        f"--model={spec}", "--evals-apply-chat-template", "pay.yaml"
+    )
+    found.assert_outcomes(passed=1)
+    (path,) = pytester.path.glob(".evals/runs/*/samples_pay.jsonl")
+    row = json.loads(path.read_text())
+    assert row["calls"] == [[call("pay", amount=4)]]
+    assert row["tool_calls"] == 1.0
+    assert "Reply with <tool_call>" in row["arguments"]["gen_args_0"]["arg_0"]
+
+
+def test_a_local_template_without_tools_is_refused_before_the_model_is_loaded(
+    pytester,
+):
+    pytester.path.joinpath("pay.yaml").write_text(EVAL)
+    folder = pytester.path / "model"
+    saved_script(folder, PLAIN, "Paid.", [{"role": "user", "content": "Pay 4."}])
+    (folder / "model.safetensors").unlink()
+    found = pytester.runpytest(f"--model=hf:{folder}", "pay.yaml")
+    assert found.ret == pytest.ExitCode.USAGE_ERROR
+    found.stderr.fnmatch_lines(["*the chat template of the model ignores tools*"])
