@@ -26,6 +26,7 @@ from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.masking.registry import learn_secret, learned
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.names import NamedModel
+from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
@@ -69,6 +70,8 @@ from pytest_evals.store.recorded_costs import recorded_costs
 if TYPE_CHECKING:
     from pytest_evals.dialects.task_index.lookup import TaskLookup
 
+_SERVED = ("openai", "python")
+"""Kinds of models that take no memory of this machine's devices."""
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """Where the state is kept on ``config.stash``."""
 
@@ -210,10 +213,15 @@ class EvalSession:
             found = replace(found, model_arguments=watched)
         return watched, found
 
+    @cached_property
+    def is_served(self) -> bool:
+        """Whether its model runs elsewhere, so that several may run at a time."""
+        return kind_name(self.options.model) in _SERVED
+
     def _close_others(self) -> None:
         """Give back the memory of other models before this one is loaded."""
         for one in self.all:
-            if one is not self:
+            if one is not self and not one.is_served:
                 one.models.close()
 
     @cached_property

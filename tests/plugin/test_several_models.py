@@ -50,9 +50,9 @@ def runs(pytester):
 def test_each_model_is_a_parameter_of_documents_and_gates(sums):
     assert ids(sums, GOOD, "--model=python:apps:repeats") == [
         "sums.yaml::sums[good-a]",
+        "sums.yaml::sums[apps:repeats-a]",
         "sums.yaml::sums[good-b]",
         "sums.yaml::sums[good-c]",
-        "sums.yaml::sums[apps:repeats-a]",
         "sums.yaml::sums[apps:repeats-b]",
         "sums.yaml::sums[apps:repeats-c]",
         "sums.yaml::sums::exact[good]",
@@ -249,3 +249,35 @@ def test_members_of_groups_run_with_each_model(sums):
         "all.yaml::all::exact_match[good]",
         "all.yaml::all::exact_match[bad]",
     ]
+
+
+def test_requests_of_served_models_are_in_flight_at_the_same_time(pytester):
+    pytester.makeini("[pytest]\n")
+    pytester.syspathinsert()
+    pytester.makepyfile(
+        slow="""
+        import asyncio
+        from pathlib import Path
+
+        async def reply(name):
+            with Path("log").open("a") as stream:
+                stream.write(f"{name}\\n")
+            await asyncio.sleep(0.05)
+            return "2"
+
+        async def one(prompt):
+            return await reply("one")
+
+        async def two(prompt):
+            return await reply("two")
+        """
+    )
+    rows = "".join(f"  - {{id: d{i}, q: {i}}}\n" for i in range(12))
+    text = f'prompt: "{{{{q}}}}"\ntarget: "2"\nrows:\n{rows}'
+    (pytester.path / "twos.yaml").write_text(text)
+    models = [f"--model=python:slow:{name},concurrency=2" for name in ("one", "two")]
+    result = pytester.runpytest(*models)
+    result.assert_outcomes(passed=24)
+    log = (pytester.path / "log").read_text().split()
+    assert log.count("one") == log.count("two") == 12
+    assert log.index("two") < len(log) - log[::-1].index("one") - 1

@@ -14,12 +14,18 @@ from pytest_evals.run.suite import Suite
 
 
 def sort_by_model(items: list[pytest.Item], models: Sequence[EvalSession]) -> None:
-    """Sort the documents by model, so that one is open at a time; other items keep
-    their places."""
+    """Sort the documents by model, so that one is loaded at a time; other items keep
+    their places. The first documents of served models come first, so that the requests
+    of all of them are in flight."""
     ranks = {one: n for n, one in enumerate(models)}
     places = [n for n, item in enumerate(items) if isinstance(item, DocItem)]
     documents: list[Any] = [items[n] for n in places]
     documents.sort(key=lambda item: ranks[item.parent.evals])
+    served = {one for one in models if one.is_served}
+    if len(served) > 1:
+        firsts = {d.parent.evals: d for d in reversed(documents) if type(d) is DocItem}
+        begin = {id(firsts[one]) for one in served if one in firsts}
+        documents.sort(key=lambda item: id(item) not in begin)
     for place, document in zip(places, documents, strict=True):
         items[place] = document
 
