@@ -77,4 +77,5 @@ function documentRow(doc) {
 
 unpack(document.getElementById("models").textContent).then((data) => {
   document.getElementById("app").replaceChildren(modelsPage(data));
+  document.documentElement.dataset.ready = "";
 });
