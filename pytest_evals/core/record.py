@@ -170,19 +170,19 @@ class Record:
 
     def counts(self) -> Counts:
         """What the results of a task add up."""
+        return Counts(self.status, self.correct, *self.token_counts())
+
+    def token_counts(self) -> tuple[int, int, int, bool]:
+        """The last four of :class:`Counts`."""
         n_prompt_tokens = n_tokens = n_truncated = 0
+        is_limited = False
         for response in self.own_responses:
             n_prompt_tokens += response.n_prompt_tokens
             n_tokens += response.n_tokens
             n_truncated += response.n_truncated
-        return Counts(
-            self.status,
-            self.correct,
-            n_prompt_tokens,
-            n_tokens,
-            n_truncated,
-            self.cut_short,
-        )
+            is_limited = is_limited or response.finish == "length"
+        is_cut_short = is_limited and self.cut_short
+        return n_prompt_tokens, n_tokens, n_truncated, is_cut_short
 
     @property
     def own_responses(self) -> tuple[Response, ...]:
@@ -251,7 +251,7 @@ def slim(record: Record) -> Record:
         task=record.task,
         index=record.index,
         doc=bare_doc(record.doc.id),
-        responses=_counted(*record.counts()[2:]),
+        responses=_counted(*record.token_counts()),
         scores=_bare_scores(record.scores),
         error=record.error,
         excluded=record.excluded,

@@ -208,10 +208,8 @@ class EvalItem(pytest.Item):
     __slots__ = ("word",)
     in_package = False
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.word = ""
-        """Its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …"""
+    word: str
+    """Its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …"""
 
     def mark(self, report: pytest.TestReport) -> None:
         """Add the result to a report. A skipped one points at the task file instead of
@@ -241,7 +239,7 @@ class DocItem(EvalItem):
         self._containers: dict[str, Any] | None = None
         super().__init__(**kwargs)
         self._containers = None  # those that pytest creates
-        self.job = job
+        self.job, self.word = job, ""
         self.packed: bytes | None = None
         """Its serialized record, on a worker of pytest-xdist."""
         self.took_s = 0.0

@@ -193,7 +193,7 @@ class GateItem(EvalItem):
     def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.evals = evals_of(kwargs["parent"])
-        self.gate = gate
+        self.gate, self.word = gate, ""
         self.run = run
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
