@@ -78,11 +78,12 @@ def _of_task(
 ) -> Observations:
     if (metric.name, metric.filter) in result.columns:
         return prepared(gate, _of_columns(metric, result, reference))
-    key = metric.key
+    name, filter_ = metric.name, metric.filter
     scored: dict[int, Score] = {}
     lost, absent, excluded = [], [], []
     for record in result.records:
-        score = next((one for one in record.scores if one.key == key), None)
+        own = (s for s in record.scores if s.metric == name and s.filter == filter_)
+        score = next(own, None)
         if record.excluded:
             excluded.append(record.index)
         elif record.error or (score is not None and score.unscored):
@@ -243,21 +244,19 @@ def _check_member(task: TaskResult, seen: Observations | None) -> None:
 def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
     """Why a metric of selected choices says nothing: no document has a unique best one;
     empty if one has."""
-    tasks, key = (
-        result.members if isinstance(result, GroupResult) else [result],
-        metric.key,
-    )
-    counted = [
-        score.is_tied
-        for task in tasks
-        for record in task.records
-        if not (record.error or record.excluded)
-        for score in record.scores
-        if score.key == key and not score.unscored
-    ]
-    if not counted or not all(counted):
+    name, filter_, n = metric.name, metric.filter, 0
+    for task in result.members if isinstance(result, GroupResult) else [result]:
+        for record in task.records:
+            if record.error or record.excluded:
+                continue
+            for score in record.scores:
+                is_own = score.metric == name and score.filter == filter_
+                if is_own and not score.unscored:
+                    if not score.is_tied:
+                        return ""
+                    n += 1
+    if not n:
         return ""
-    n = len(counted)
     documents = "the only document" if n == 1 else f"all {n:,} documents"
     return (
         f"in {documents} several choices are equally likely, so that the first of them "
