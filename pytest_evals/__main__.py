@@ -15,6 +15,7 @@ _MODULES = {
     "judge": "judge_command.command",
     "report": "report",
     "export": "export",
+    "merge": "merge",
 }
 """Command → its module, which is imported late: each needs other ones."""
 _DISTRIBUTION = "pytest-model-evals"
@@ -26,6 +27,7 @@ commands:
   judge   judge gates on results that exist already, made by any program
   report  write the HTML report of such results
   export  write such results in the form of lm-eval or of the Hub
+  merge   merge the parts of a run (--evals-shard) and judge its gates
 """
 
 
@@ -37,13 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog = "python -m pytest_evals"
     if given and given[0] in _MODULES:
         command = import_module(f"pytest_evals.{_MODULES[given[0]]}")
-        rest = given[1:]
-        return int(
-            command.main(rest) if given[0] == "report" else command.main(prog, rest)
-        )
+        return int(command.main(prog, given[1:]))
     parser = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {{init,judge,report,export}} …",
+        usage=f"{prog} {{{','.join(_MODULES)}}} …",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -20,10 +20,12 @@ _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    prog: str = "python -m pytest_evals", arguments: Sequence[str] | None = None
+) -> int:
     """Write the HTML report and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pytest_evals.report",
+        prog=f"{prog} report",
         description="Write the HTML report of results of any program.",
     )
     parser.add_argument(

@@ -280,9 +280,11 @@ class DocItem(EvalItem):
         return self.path, self.job.task.source.line or None, self.name
 
     def setup(self) -> None:
-        """Open the model at the first document that needs it."""
+        """Open the model at the first document that needs it. Documents of merged
+        parts need none."""
         self.funcargs: dict[str, Any] = {}
-        if not self.config.getoption("setuponly", False):
+        is_merged = self.parent.evals.merged is not None
+        if not (is_merged or self.config.getoption("setuponly", False)):
             self.parent.evals.models.ensure(self)
             self.parent.prepare(self)
 

@@ -86,19 +86,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = read_options(config)
     config.stash[STARTED] = Start.now()
-    if config.stash[OPTIONS].write_out and is_distributed(config):
-        raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
-    if config.stash[OPTIONS].ray and is_distributed(config):
-        raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
+    if config.stash[OPTIONS].merge:
+        from pytest_evals.plugin.modes.merge import begin_merge
+
+        begin_merge(config)
     if is_distributed(config):
-        options = config.stash[OPTIONS]
-        specs = {f"--evals-judge={options.judge}": options.judge}
-        specs |= {f"--model={one.spec}": one.spec for one in options.models}
-        refuse_replicas(config, specs)
-    if config.stash[OPTIONS].cache_info and is_distributed(config):
-        raise pytest.UsageError("--evals-cache-info needs no workers: -n0")
-    if config.stash[OPTIONS].plan and is_distributed(config):
-        raise pytest.UsageError("--evals-plan needs no workers: -n0")
+        _check_workers(config)
     if config.stash[OPTIONS].validate:
         from pytest_evals.plugin.modes.validation import ValidationMode
 
@@ -110,6 +103,26 @@ def pytest_configure(config: pytest.Config) -> None:
     for _, distribution in config.pluginmanager.list_plugin_distinfo():
         if distribution.project_name == "pytest-evals":
             raise pytest.UsageError(CLASH)
+
+
+_ALONE = {
+    "write_out": "--evals-write-out shows prompts without workers",
+    "ray": "--evals-ray has replicas instead of workers",
+    "cache_info": "--evals-cache-info needs no workers",
+    "plan": "--evals-plan needs no workers",
+}
+"""Options of sessions without workers."""
+
+
+def _check_workers(config: pytest.Config) -> None:
+    """Refuse workers with options or models that have none."""
+    options = config.stash[OPTIONS]
+    for name, why in _ALONE.items():
+        if getattr(options, name):
+            raise pytest.UsageError(f"{why}: -n0")
+    specs = {f"--evals-judge={options.judge}": options.judge}
+    specs |= {f"--model={one.spec}": one.spec for one in options.models}
+    refuse_replicas(config, specs)
 
 
 @pytest.hookimpl(wrapper=True)

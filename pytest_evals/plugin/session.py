@@ -58,6 +58,7 @@ from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.plugin.workers.sharding import Costs
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate
+from pytest_evals.run.batches import Job
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE
@@ -95,6 +96,8 @@ class EvalSession:
     """Whether documents or gates of its model are selected."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
+    merged: Callable[[Job], Record] | None = None
+    """Keeps and returns the record of a document, if the session merges parts."""
 
     def __init__(
         self,
@@ -245,6 +248,12 @@ class EvalSession:
         run = self.costs_run
         return recorded_costs(run, self.suite.tasks) if run is not None else {}
 
+    @property
+    def part_of_run(self) -> str:
+        """Why a part of a run is partial; empty for a whole run."""
+        part, _, n = self.options.shard.partition("/")
+        return f"part {part} of {n}" if n else ""
+
     def _task_decided(self, name: str) -> None:
         if self.stoppable is not None:
             self.stoppable.publish()
@@ -280,6 +289,8 @@ class EvalSession:
             if record.status is Status.SCORED:
                 item.packed = None
                 return record
+        if self.merged is not None:
+            return self._ended(item, self.merged(item.job))
         if self.stoppable is not None:
             self.stoppable.skip_if_decided(item)
         definition = item.parent.model_definition(item)
@@ -296,6 +307,10 @@ class EvalSession:
             if definition in self.run.flow.failed:
                 self.models.end(definition, item, error)
             raise
+        return self._ended(item, record)
+
+    def _ended(self, item: DocumentItem, record: Record) -> Record:
+        """Set the results of a document on its item, and return its record."""
         item.word = record.word
         if item.word == "wrong" and self.run.compared is not None:
             regressed = self.run.compared.has_regressed(record, item.job.task)

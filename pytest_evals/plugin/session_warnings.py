@@ -26,6 +26,16 @@ class SessionWarnings:
         self._reported.update(fresh)
         return fresh
 
+    def of_documents(self) -> list[str]:
+        """Return the warnings about documents and their answers in this process and its
+        workers."""
+        from pytest_evals.prompts.document_warnings import merge_warnings
+
+        by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
+        texts = [text for texts in by_slot for text in texts]
+        own = self._run.inference.warnings.texts()
+        return merge_warnings([*own, *self.unsendable, *texts])
+
     def all(self) -> list[str]:
         """Return all warnings that are known so far."""
         config = self._config

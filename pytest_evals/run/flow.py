@@ -74,6 +74,8 @@ class Flow:
         """Keys of models that have raised an error."""
         self.send: Callable[[Record, Sample | None], None] | None = None
         """On a worker of pytest-xdist: receives records, which its controller keeps."""
+        self.on_keep: Callable[[Record, Sample], None] | None = None
+        """In a part of a run: receives each record that is kept."""
 
     def run(self, key: Hashable, job: Job, score_hook: Any = None) -> Scored:
         """Take the responses to a document by the key of its model, score them, keep
@@ -195,6 +197,8 @@ class Flow:
         if earlier is not None and earlier.status is Status.SCORED:
             return
         if sample is not None:
+            if self.on_keep is not None:
+                self.on_keep(record, sample)
             replaces = earlier is not None
             self._writer.add(record.task, record.index, sample, replaces=replaces)
         run.records[record.index] = record

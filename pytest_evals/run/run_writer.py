@@ -27,6 +27,7 @@ from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.files.samples import HASHES, SHORT, Sample
 from pytest_evals.store.files import write_json
 from pytest_evals.store.folder import RunFolder
+from pytest_evals.store.parts import RECORDS
 
 BATCH = 256
 """Documents that are written together; a crash loses at most these."""
@@ -56,6 +57,7 @@ class RunWriter:
         self._folder = RunFolder(folder, model, started, place)
         self._writes = writes
         self._pending: dict[str, list[str]] = {}
+        self._records: list[str] = []
         self._n = 0
         self._replaced: dict[str, dict[int, int]] = {}
         self._not_before = 0.0
@@ -93,8 +95,15 @@ class RunWriter:
         if self._n >= BATCH:
             self.flush()
 
+    def add_record(self, line: str) -> None:
+        """Write a record of a part of a run with the next batch."""
+        self._records.append(line)
+
     def flush(self) -> None:
-        """Write pending samples."""
+        """Write pending samples and records."""
+        records, self._records = self._records, []
+        if records:
+            self._write(lambda: self._folder.append(RECORDS, records))
         pending, self._pending, self._n = self._pending, {}, 0
         for name, lines in pending.items():
             self._write(
@@ -145,6 +154,10 @@ class RunWriter:
         with suppress(FileNotFoundError):
             content = Path(path).read_bytes()
             self._write(lambda: self._folder.write_file(name, content))
+
+    def add_file(self, name: str, data: Mapping[str, Any]) -> None:
+        """Write another JSON file."""
+        self._write(lambda: self._folder.write(name, data))
 
     def add_comparison(self, found: Mapping[str, Any]) -> None:
         """Add the changes since a baseline to ``results.json``.

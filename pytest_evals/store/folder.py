@@ -75,7 +75,15 @@ class RunFolder:
         Raises:
             StoreError: They cannot be written; the file then contains none of them.
         """
-        append_lines(self._made() / self._file(task), lines, _OPTION)
+        self.append(self._file(task), lines)
+
+    def append(self, name: str, lines: Iterable[str]) -> None:
+        """Append lines to a file.
+
+        Raises:
+            StoreError: They cannot be written; the file then contains none of them.
+        """
+        append_lines(self._made() / name, lines, _OPTION)
 
     def sort_samples(self, replaced: Mapping[str, Mapping[int, int]]) -> None:
         """Sort the lines of each file by ``doc_id``.
@@ -103,7 +111,15 @@ class RunFolder:
         Raises:
             StoreError: It cannot be written.
         """
-        write_json(self._made() / "results.json", results, _OPTION)
+        self.write("results.json", results)
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        """Write a JSON file atomically.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_json(self._made() / name, data, _OPTION)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write another file of the run.
@@ -186,8 +202,7 @@ def _sorted_lines(stream: BinaryIO, kept: Mapping[int, int]) -> Iterator[bytes]:
     masked. Only the positions of lines are kept in memory."""
     ids, ends = array("q"), array("q", [0])
     for line in stream:
-        found = _DOC_ID.match(line)
-        ids.append(int(found.group(1)) if found else 0)
+        ids.append(_index_of(line))
         ends.append(ends[-1] + len(line))
     order = sorted(range(len(ids)), key=ids.__getitem__)
     if kept:
@@ -205,3 +220,35 @@ def _sorted_lines(stream: BinaryIO, kept: Mapping[int, int]) -> Iterator[bytes]:
             stream.seek(ends[number])
             lines.append(stream.read(ends[number + 1] - ends[number]))
         yield hidden(b"".join(lines).decode()).encode()
+
+
+def _index_of(line: bytes) -> int:
+    """Return the position in the dataset of the document of a line."""
+    found = _DOC_ID.match(line)
+    return int(found.group(1)) if found else 0
+
+
+class SampleLines:
+    """The lines of a samples file by document; only their places are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the places.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        self._stream = path.open("rb")
+        self._ends = array("q", [0])
+        self._lines: dict[int, list[int]] = {}
+        for number, line in enumerate(self._stream):
+            self._ends.append(self._ends[-1] + len(line))
+            self._lines.setdefault(_index_of(line), []).append(number)
+
+    def of(self, index: int) -> list[str]:
+        """Return the lines of the document at a position in the dataset."""
+        found = []
+        for number in self._lines.get(index, ()):
+            start, end = self._ends[number], self._ends[number + 1]
+            self._stream.seek(start)
+            found.append(self._stream.read(end - start).decode().rstrip("\n"))
+        return found

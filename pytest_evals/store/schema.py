@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-Kind = Literal["results", "responses", "hashes", "index"]
+Kind = Literal["results", "responses", "hashes", "index", "part"]
 
 
 class Schema(NamedTuple):
@@ -27,6 +27,8 @@ SCHEMAS: Mapping[Kind, Schema] = {
     "responses": Schema(1, oldest=1),
     "hashes": Schema(1, oldest=1),
     "index": Schema(2, oldest=2),
+    # part.json, records.jsonl and parts.json.
+    "part": Schema(1, oldest=1),
 }
 """Increase ``current`` when a field changes its meaning or is removed, and ``oldest``
 when the readers no longer support the previous version."""

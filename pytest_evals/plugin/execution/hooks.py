@@ -153,6 +153,8 @@ class SessionHooks:
                 )
                 positions = shards.shards[assignment.slot]
             items = create_own(items, positions)
+        if self._session.options.merge:
+            return
         by_model: dict[EvalSession, list[DocItem]] = {}
         for item in items:
             if isinstance(item, DocItem):
@@ -331,10 +333,7 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
     evals.models.close()
     stopped = session.shouldstop or session.shouldfail
     run.partial = run.partial or run.spend_cap or str(stopped or "")
-    if evals.options.shard:
-        run.partial = run.partial or "part {} of {}".format(
-            *evals.options.shard.split("/")
-        )
+    run.partial = run.partial or evals.part_of_run
     if run.spend_cap:
         evals.outcome.fail(session, run.spend_cap)
     coverage.mark_verdicts()

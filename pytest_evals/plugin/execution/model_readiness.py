@@ -70,7 +70,7 @@ class ModelReadiness:
                 raise pytest.exit.Exception(str(error)) from None
 
     def _check(self, session: pytest.Session) -> None:
-        if self._session.options.plan:
+        if self._session.options.plan or self._session.options.merge:
             return
         documents = [item for item in session.items if isinstance(item, DocItem)]
         config = session.config

@@ -15,6 +15,7 @@ from pytest_evals.plugin.execution.short_summary import ShortSummary
 from pytest_evals.plugin.gate_documents import LastFailed
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
+from pytest_evals.plugin.modes.merge import MergeMode
 from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.modes.shard import ShardMode
 from pytest_evals.plugin.reporting.annotations import Faults
@@ -110,5 +111,7 @@ def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) ->
         plugins.register(CacheInfoMode(session), "evals-cache-info")
     if options.shard:
         plugins.register(ShardMode(session), "evals-shard")
+    if options.merge:
+        plugins.register(MergeMode(session), "evals-merge")
     if options.only:
         plugins.register(OnlyMode(session), "evals-only")

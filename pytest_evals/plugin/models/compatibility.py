@@ -45,6 +45,8 @@ def check_models(
         judge is missing.
     """
     options = config.stash[OPTIONS]
+    if options.merge:
+        return
     if spec:
         check_model(config, answers, spec, tasks)
     # A controller of workers has not read the conftests below the folders.
@@ -69,7 +71,7 @@ def refuse_early(
         InvalidModelError: With the message of the usage error.
     """
     options = config.stash[OPTIONS]
-    if is_distributed(config) or options.validate:
+    if is_distributed(config) or options.validate or options.merge:
         return
     try:
         for answers, spec in tested:

@@ -8,27 +8,45 @@ outside of evals, is in one part; tests that use the results run when parts are 
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.record import Record
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.settings.part_command import part_command
+from pytest_evals.plugin.workers.serialization import record_line
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.reports.escape import near
+from pytest_evals.reports.files.samples import Sample
+from pytest_evals.run.task_identity import task_identity
+from pytest_evals.store.history import RESULTS
+from pytest_evals.store.parts import PART, RECORDS, file_hash
+from pytest_evals.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 
 class ShardMode:
-    """Leaves the other parts out of the session, as a pytest plugin."""
+    """Leaves the other parts out of the session and writes the files of this one, as a
+    pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._part, self._n = map(int, session.options.shard.split("/"))
         self._lines: list[str] = []
+        self._failed: dict[str, None] = {}
+        """Node ids of failed tests that are not evals."""
+        if session.assignment is None:
+            session.run.flow.on_keep = self._keep
+
+    def _keep(self, record: Record, sample: Sample) -> None:
+        self._session.run.writer.add_record(record_line(record, sample))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -64,6 +82,71 @@ class ShardMode:
     def pytest_report_collectionfinish(self) -> list[str]:
         """Show the number of documents in this part."""
         return self._lines
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember failed tests, which no other job runs."""
+        is_ours = hasattr(report, "evals_word") or hasattr(report, "evals_is_document")
+        if report.failed and not is_ours and self._session.assignment is None:
+            self._failed[report.nodeid] = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session
+    ) -> Generator[None, None, None]:
+        """Write ``part.json``, after all other files. A part without documents is as
+        good as any other."""
+        is_worker = self._session.assignment is not None
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not is_worker:
+            session.exitstatus = pytest.ExitCode.OK
+        yield
+        writer = self._session.run.writer
+        if is_worker or self._session.run.result is None or writer.path is None:
+            return
+        if not writer.error:
+            writer.add_file(PART, self._facts(session))
+        if writer.error:
+            self._session.outcome.fail(session, writer.error)
+
+    def _facts(self, session: pytest.Session) -> dict[str, Any]:
+        evals = self._session
+        run, folder = evals.run, evals.run.writer.path
+        assert folder is not None
+        names = [RESULTS, *run.writer.files.values()]
+        if (folder / RECORDS).is_file():
+            names.append(RECORDS)
+        return {
+            "schema_version": SCHEMAS["part"].current,
+            "part": self._part,
+            "parts": self._n,
+            "partial": "" if run.partial == evals.part_of_run else run.partial,
+            "cut": evals.shared.cut,
+            "command": part_command(evals.config),
+            "tasks": {
+                name: task_identity(one, evals.suite)
+                for name, one in evals.suite.tasks.items()
+            },
+            "models": run.inference.worker_report(),
+            "names": run.inference.machine(evals.options.model),
+            "machine": machine(run.inference.info),
+            "started": run.config.started.date,
+            "elapsed_s": run.config.started.elapsed_s,
+            "exit_code": int(session.exitstatus),
+            "warnings": evals.warnings.of_documents(),
+            "failed_tests": [*self._failed],
+            "files": {name: file_hash(folder / name) for name in names},
+        }
+
+
+def machine(info: Any) -> dict[str, Any]:
+    """Return what is known about this machine; ``info``: the model's description."""
+    return {
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "device": info.get("device_name") or info.get("device") or "",
+    }
 
 
 def cut_hash(shards: Sequence[Sequence[str]]) -> str:

@@ -39,6 +39,7 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
     has results only if a file of an earlier run would be overwritten."""
     options = session.options
     asked = options.json or options.html or options.markdown or options.save_baseline
+    asked = asked or options.shard
     kinds = (DocItem, GateItem, LazyDocument)
     ours = any(isinstance(item, kinds) or is_late(item) for item in items)
     return bool(session.suite.tasks) and (ours or bool(asked))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATHS = (
     *("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown"),
-    "run-dir",
+    *("run-dir", "merge"),
 )
 """Options with paths, which are bytes: any of them is valid."""
 
@@ -40,6 +40,7 @@ _TOGETHER = (
         "are different kinds of runs",
     ),
     *(((one, "shard"), why) for one, why in _WHOLE.items()),
+    *(((one, "merge"), "contradict each other") for one in (*_WHOLE, "shard")),
     (("validate", "save-baseline"), _NO_RUN),
     (("plan", "save-baseline"), _NO_RUN),
     (("cache-info", "save-baseline"), _NO_RUN),
@@ -71,6 +72,7 @@ _OF_ONE_MODEL = {
     "repeatability": "measures one model",
     "stop": "decides the gates of one model",
     "shard": "runs a part of one suite",
+    "merge": "merges the parts of one run",
     "run-dir": "is the folder of one run",
     "only": "selects from a run of one model",
     "ray": "serves one model",
@@ -114,9 +116,10 @@ def check_together(raw: Mapping[str, Any]) -> None:
             "--evals-cache=only and --evals-repeatability contradict each other: "
             "repeated runs need the model; give one"
         )
-    if raw["stop"] != "off" and raw["shard"]:
+    if raw["stop"] != "off" and (raw["shard"] or raw["merge"]):
+        part = "merge" if raw["merge"] else "shard"
         raise pytest.UsageError(
-            f"--evals-stop={raw['stop']} and --evals-shard contradict each other: "
+            f"--evals-stop={raw['stop']} and --evals-{part} contradict each other: "
             "gates are judged over all parts; give --evals-stop=off"
         )
     if raw["save-failed"] and not raw["save-baseline"]:

@@ -150,6 +150,13 @@ class Options:
         read=shard,
         ini=False,
     )
+    merge: tuple[Path, ...] = entries(
+        "selection",
+        "DIR",
+        "Take the documents from this part of a run instead of running them, and judge "
+        "the gates (once for each part; the command merge does it).",
+        ini=False,
+    )
     num_fewshot: int | None = option(
         "prompts",
         "N",

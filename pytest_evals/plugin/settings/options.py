@@ -72,6 +72,7 @@ def _read(config: pytest.Config) -> Options:
             "compare": _baseline(raw["compare"], folder, base),
             "json": base / raw["json"] if raw["json"] else None,
             "html": _file(config, raw, "html"),
+            "merge": tuple(base / one for one in raw["merge"]),
             "run_dir": base / raw["run-dir"] if raw["run-dir"] else None,
             "markdown": _file(config, raw, "markdown"),
             "gates": tuple(map(_gate, raw["gate"])),

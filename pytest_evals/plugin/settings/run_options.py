@@ -46,7 +46,7 @@ def answers_of(config: pytest.Config) -> CachedModels:
 
     model_hook = ModelHook(lambda: len(hook.get_hookimpls()) > 1, call)
     options = config.stash[OPTIONS]
-    opens = options.cache != "only" and not options.cache_info
+    opens = not (options.cache == "only" or options.cache_info or options.merge)
     named = [*(one.spec for one in options.models), options.judge]
     return CachedModels(
         options.dir,
@@ -177,4 +177,6 @@ def public(options: Options) -> dict[str, Any]:
     names = (name for name in options.__slots__ if name not in _OF_SEVERAL)
     plain = {name: getattr(options, name) for name in names}
     plain["include_path"] = [str(path) for path in options.include_path]
+    # Merged parts have the results of one run, wherever they are written to.
+    del plain["merge"], plain["run_dir"]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}

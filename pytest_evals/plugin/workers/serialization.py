@@ -1,14 +1,17 @@
-"""Serialization of a scored document from a worker to the controller.
+"""Serialization of a scored document: from a worker to the controller, and from a part
+of a run to the session that merges parts.
 
-It travels as one bytes object on its report: plain Python values through ``marshal``,
-which is many times cheaper than xdist's own encoding of nested values. Both ends are
-processes of one session.
+It travels to the controller as one bytes object on its report: plain Python values
+through ``marshal``, which is many times cheaper than xdist's own encoding of nested
+values. Both ends are processes of one session. In the folder of a part it is a line of
+JSON: the reader does not trust who wrote it.
 """
 
 from __future__ import annotations
 
+import json
 import marshal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
@@ -34,6 +37,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.collection_report import CollectionReport
+from pytest_evals.plugin.workers.plain_json import plain_text, plain_value
 from pytest_evals.reports.files.samples import Sample
 
 _REQUESTS: dict[str, type[Request]] = {
@@ -77,7 +81,43 @@ def pack(
     Raises:
         DocumentError: A score holds a value that is not plain Python.
     """
-    parts: Any = (
+    parts = (
+        *_values(record),
+        tuple(sample),
+        report and tuple(report),
+        tuple(secrets),
+        model,
+    )
+    try:
+        return marshal.dumps((marshal.dumps(_answers(record)), *parts))
+    except ValueError:
+        raise _unsendable(record) from None
+
+
+def record_line(record: Record, sample: Sample) -> str:
+    """Return a record as a line of JSON, with the hashes of its sample.
+
+    Raises:
+        DocumentError: A score holds a value that is not plain Python.
+    """
+    facts = (sample.hashes, sample.reads)
+    try:
+        answers = plain_text(_answers(record))
+        return plain_text((answers, *_values(record), facts))
+    except ValueError:
+        raise _unsendable(record) from None
+
+
+def _unsendable(record: Record) -> DocumentError:
+    kinds = ", ".join(sorted({type(s.value).__name__ for s in record.scores}))
+    return DocumentError(
+        f"a score of type {kinds} cannot be sent from a worker, or to other jobs\n"
+        "  fix: let the scorer return numbers, texts, lists or mappings"
+    )
+
+
+def _values(record: Record) -> tuple[Any, ...]:
+    return (
         record.task,
         record.index,
         record.error,
@@ -91,33 +131,62 @@ def pack(
         dict(record.labels),
         record.compared and (dict(record.compared.answers), *record.compared[1:]),
         dict(record.facts),
-        tuple(sample),
-        report and tuple(report),
-        tuple(secrets),
-        model,
     )
-    answered = (
+
+
+def _answers(record: Record) -> tuple[Any, ...]:
+    return (
         tuple(map(_of_response, record.responses)),
         tuple(map(_of_score, record.scores)),
     )
-    try:
-        return marshal.dumps((marshal.dumps(answered), *parts))
-    except ValueError:
-        kinds = ", ".join(sorted({type(s.value).__name__ for s in record.scores}))
-        raise DocumentError(
-            f"a score of type {kinds} cannot be sent from a worker\n"
-            "  fix: let the scorer return numbers, texts, lists or mappings"
-        ) from None
 
 
 def unpack(data: bytes) -> ReceivedDocument:
     """What :func:`pack` packed."""
-    answered, task, index, error, excluded, *parts = marshal.loads(data)
-    doc, requests, exchanges, labels, compared, facts, *others = parts
-    sample, report, secrets, model = others
-    responses, scores = _answered(answered) if requests else _slim_answered(answered)
+    answered, *values, sample, report, secrets, model = marshal.loads(data)
+    reads = _slim_answered if not values[5] else _answered
+    record = _record(values, reads(answered))
+    return ReceivedDocument(
+        record, Sample(*sample), report and CollectionReport(*report), secrets, model
+    )
+
+
+def read_record_line(line: bytes) -> tuple[Record, str, tuple[str, ...] | None]:
+    """Return the record of :func:`record_line`, and the hashes and read fields of its
+    sample.
+
+    Raises:
+        ValueError: The line was not made by it.
+    """
+    try:
+        answers, *values, (hashes, reads) = plain_value(line)
+        reader = _slim_answers_in if not values[5] else _answers_in
+        return _record(values, reader(answers)), hashes, reads
+    except (TypeError, KeyError, AttributeError, IndexError) as error:
+        raise ValueError(f"not a record: {error}") from None
+
+
+def record_key(line: bytes) -> tuple[str, int]:
+    """Return the task and the position of the document in :func:`record_line`.
+
+    Raises:
+        ValueError: The line was not made by it.
+    """
+    try:
+        _, task, index, *_ = json.loads(line)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not a record: {error}") from None
+    if not (isinstance(task, str) and type(index) is int):
+        raise ValueError("not a record")
+    return task, index
+
+
+def _record(values: Sequence[Any], answered: Answered) -> Record:
+    task, index, error, excluded, doc, requests, exchanges, labels, *rest = values
+    compared, facts = rest
+    responses, scores = answered
     is_bare = doc[1:] == _BARE
-    record = (SlimRecord if is_bare else Record)(
+    return (SlimRecord if is_bare else Record)(
         task=task,
         index=index,
         doc=bare_doc(doc[0]) if is_bare else Doc(**dict(zip(_DOC, doc, strict=True))),
@@ -130,9 +199,6 @@ def unpack(data: bytes) -> ReceivedDocument:
         labels=labels or NO_VALUES,
         compared=compared and ComparedValues(*compared),
         facts=facts or NO_VALUES,
-    )
-    return ReceivedDocument(
-        record, Sample(*sample), report and CollectionReport(*report), secrets, model
     )
 
 
@@ -166,7 +232,15 @@ Answered = tuple[tuple[Response, ...], tuple[Score, ...]]
 
 def _answered(data: bytes) -> Answered:
     """Responses and scores."""
-    responses, scores = marshal.loads(data)
+    return _made(*marshal.loads(data))
+
+
+def _answers_in(text: str) -> Answered:
+    """Responses and scores in a line of JSON."""
+    return _made(*plain_value(text))
+
+
+def _made(responses: Iterable[Any], scores: Iterable[Any]) -> Answered:
     return (
         tuple([_response(values) for values in responses]),
         tuple([Score(**dict(zip(_SCORE, values, strict=True))) for values in scores]),
@@ -174,6 +248,7 @@ def _answered(data: bytes) -> Answered:
 
 
 _slim_answered = lru_cache(maxsize=4096)(_answered)
+_slim_answers_in = lru_cache(maxsize=4096)(_answers_in)
 """Records are frozen: what is equal in many documents is made once."""
 
 

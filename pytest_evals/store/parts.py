@@ -1,0 +1,148 @@
+"""Parts of a run: the folder that a job with ``--evals-shard`` leaves for ``merge``.
+
+| file                            | contents                                      |
+|---------------------------------|-----------------------------------------------|
+| ``results.json``, ``samples_*`` | as in the folder of every run                 |
+| ``records.jsonl``               | the scores of each document                   |
+| ``part.json``                   | which part it is; its tasks, model, machine;  |
+|                                 | a checksum of each other file. Written last   |
+
+Everything in them is data: reading a part runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import StoreError
+from pytest_evals.store.history import RESULTS, load_run, read_run
+from pytest_evals.store.schema import schema_fault
+
+PART, RECORDS, PARTS = "part.json", "records.jsonl", "parts.json"
+_FIX = (
+    "fix: pass the folders that --evals-run-dir or the results folder got from jobs "
+    "with --evals-shard=K/N; a job that was killed leaves no part: run it again"
+)
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPart:
+    """One part of a run. ``facts``: content of ``part.json``; ``results``: of
+    ``results.json``."""
+
+    path: Path
+    facts: Mapping[str, Any]
+    results: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        """Return which part this is, from 1."""
+        return int(self.facts["part"])
+
+    @property
+    def n(self) -> int:
+        """Return the number of parts."""
+        return int(self.facts["parts"])
+
+    @property
+    def tasks(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what identifies each task."""
+        found: Mapping[str, Mapping[str, Any]] = self.facts["tasks"]
+        return found
+
+    def damage(self) -> list[str]:
+        """Return the files that are missing or were changed since they were written,
+        each as a sentence."""
+        found = []
+        for name, expected in self.facts["files"].items():
+            path = self.path / Path(name).name
+            try:
+                if file_hash(path) != expected:
+                    found.append(f"{path}: was changed or cut off since its run")
+            except OSError as error:
+                found.append(f"{path}: cannot be read: {error.strerror}")
+        return found
+
+
+def read_parts(paths: Iterable[Path]) -> list[StoredPart]:
+    """Return the parts in these folders, in their order.
+
+    Raises:
+        StoreError: A folder contains no part, or one that cannot be read.
+    """
+    return [_read(folder) for path in paths for folder in _folders(path)]
+
+
+def _folders(path: Path) -> Sequence[Path]:
+    """Return the folders of parts in a folder: itself, or those below it."""
+    if not path.is_dir():
+        raise StoreError(f"{path}: no such folder\n  {_FIX}")
+    if (path / PART).is_file():
+        return [path]
+    found = sorted(one.parent for one in path.rglob(PART))
+    if found:
+        return found
+    runs = sorted(one.parent for one in path.rglob(RESULTS))
+    if not runs:
+        raise StoreError(f"{path}: no part of a run in it\n  {_FIX}")
+    shard = (load_run(runs[0]).results.get("options") or {}).get("shard")
+    what = f"part {shard} of a run has not ended" if shard else "a run, and not a part"
+    raise StoreError(f"{runs[0]}: {what}\n  {_FIX}")
+
+
+def _read(folder: Path) -> StoredPart:
+    path = folder / PART
+    try:
+        facts = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path}: is damaged: {error}") from None
+    if not isinstance(facts, dict):
+        raise StoreError(f"{path}: is damaged: it is not an object")
+    if fault := schema_fault("part", facts.get("schema_version"), path):
+        raise StoreError(fault)
+    wrong = [key for key, kind in _KINDS.items() if type(facts.get(key)) is not kind]
+    if wrong:
+        raise StoreError(f"{path}: is damaged: {wrong[0]!r} is missing or invalid")
+    tasks = [*facts["tasks"].values(), *facts["files"].values(), facts["models"]]
+    n = len(facts["tasks"])
+    if not all(isinstance(one, dict) for one in (*tasks[:n], tasks[-1])):
+        raise StoreError(f"{path}: is damaged: 'tasks' is invalid")
+    if not 1 <= facts["part"] <= facts["parts"]:
+        raise StoreError(f"{path}: is damaged: part {facts['part']}/{facts['parts']}")
+    return StoredPart(path=folder, facts=facts, results=read_run(folder).results)
+
+
+_KINDS = {
+    "part": int,
+    "parts": int,
+    "tasks": dict,
+    "files": dict,
+    "models": dict,
+    "command": dict,
+    "warnings": list,
+    "failed_tests": list,
+    "cut": str,
+    "partial": str,
+}
+"""Fields of ``part.json`` that every reader needs."""
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    found = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
