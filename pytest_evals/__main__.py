@@ -16,6 +16,7 @@ _MODULES = {
     "report": "report",
     "export": "export",
     "merge": "merge",
+    "store": "store_command",
 }
 """Command → its module, which is imported late: each needs other ones."""
 _DISTRIBUTION = "pytest-model-evals"
@@ -28,6 +29,7 @@ commands:
   report  write the HTML report of such results
   export  write such results in the form of lm-eval or of the Hub
   merge   merge the parts of a run (--evals-shard) and judge its gates
+  store   show, verify, prune, merge or export stored responses
 """
 
 

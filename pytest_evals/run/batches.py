@@ -28,6 +28,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.run.rounds import NO_RESPONSE, AuxiliaryModels, Places, followed
 from pytest_evals.run.task_responses import changes_responses, read_by
+from pytest_evals.store.model import StoredModel
 
 WINDOW = 16_384
 """Documents in a window: enough to sort and share prefixes over whole suites, few
@@ -299,6 +300,8 @@ class Batches:
         self.n_requests += len(places)
         self._left = len(records)
         self._under_way = order
+        if isinstance(model, StoredModel):
+            model.asked_by([records[pairs[0][0]].task for pairs in places.values()])
         stream = answered(records, places, model)
         tasks = [self._jobs[n].task for n in order]
         if any(map(changes_responses, {id(task): task for task in tasks}.values())):

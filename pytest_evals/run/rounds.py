@@ -177,6 +177,7 @@ def _round(
         where, target = list(places.values()), models[key]
         if isinstance(target, StoredModel):
             target.read_by(readers.get(key, {}))
+            target.asked_by([tasks[pairs[0][0]].name for pairs in where])
         for position, response in responses_of(list(places), target):
             for i, j in where[position]:
                 is_tested = asks[i][j].model in TESTED

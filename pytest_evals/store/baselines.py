@@ -22,6 +22,7 @@ from pytest_evals.errors import StoreError, suggestion
 from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
 from pytest_evals.store.flip_rates import NOISE
 from pytest_evals.store.history import EarlierRun, load_run, read_run
+from pytest_evals.store.parts import PARTS
 
 _OPTION = "--evals-save-baseline"
 _LEFT_OUT = frozenset(
@@ -90,6 +91,8 @@ def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
     try:
         make_folder(draft, _OPTION)
         _write(run, draft)
+        if (run.path / PARTS).is_file():
+            shutil.copy2(run.path / PARTS, draft / PARTS)
         if (place / NOISE).is_file():  # it is the model's, and not of one run
             shutil.copy2(place / NOISE, draft / NOISE)
         _replace(draft, place)

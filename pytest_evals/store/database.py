@@ -56,6 +56,15 @@ CREATE TABLE responses (
     checksum INTEGER NOT NULL
 );
 """
+USES = """
+CREATE TABLE IF NOT EXISTS uses (
+    key BLOB PRIMARY KEY,
+    task TEXT NOT NULL,
+    used REAL NOT NULL
+) WITHOUT ROWID
+"""
+"""The task that used a response last, and when: added to stores of earlier versions,
+which ignore it. Other tables do not depend on it."""
 
 
 class DamagedError(sqlite3.DatabaseError):

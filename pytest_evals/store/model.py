@@ -86,6 +86,12 @@ class StoredModel(Model):
         self._arrived: set[RequestKey | None] = set()
         """Requests whose responses are stored and not yielded."""
         self._readers: Mapping[Request, Read] = {}
+        self._tasks: Sequence[str] = ()
+
+    def asked_by(self, tasks: Sequence[str]) -> None:
+        """Set the tasks of the next requests, one each, for the sizes and the age of
+        stored responses."""
+        self._tasks = tasks
 
     def read_by(self, readers: Mapping[Request, Read]) -> None:
         """Set how responses to the next requests are read. Those that cannot be read
@@ -96,6 +102,8 @@ class StoredModel(Model):
         """Answer all requests, stored responses first."""
         self._expected = ()
         keys, found = self._look_up(requests)
+        tasks, self._tasks = self._tasks, ()
+        self._responses.use(keys, tasks if len(tasks) == len(keys) else ())
         missing: list[int] = []
         for position, key in enumerate(keys):
             response = found.get(key) if key is not None else None

@@ -24,7 +24,7 @@ from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.completeness import check, record_last_row
 from pytest_evals.store.connection import StoreFile, counted
-from pytest_evals.store.database import connect, other_schema, own_place
+from pytest_evals.store.database import USES, connect, other_schema, own_place
 from pytest_evals.store.recovery import Values
 from pytest_evals.store.rows import (
     info_text,
@@ -47,6 +47,8 @@ CHECKPOINT_S = 1.0
 WAITING = 2**28
 """Maximum size of the responses that wait for a store that cannot be written, in
 characters."""
+USES_AT_ONCE = 1_000
+"""Uses of responses that are written together."""
 _INSERT = "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -94,6 +96,7 @@ class Responses:
         self._is_checked = self._is_closed = False
         self._checkpointed = 0.0
         self._unwritten: list[Values] = []
+        self._uses: list[tuple[bytes, str, float]] = []
         self._file = StoreFile(
             path, self._hash, canonical(self.fingerprint), writes=writes
         )
@@ -118,6 +121,40 @@ class Responses:
         is_sound = logprob is None or logprob == logprob
         if self._writes and not response.error and is_sound:
             self._writer.add((key, response))
+
+    def use(self, keys: Sequence[RequestKey | None], tasks: Sequence[str]) -> None:
+        """Record that responses are used now. ``tasks``: the task of each; empty if
+        unknown."""
+        if not self._writes:
+            return
+        now = time.time()
+        names = tasks or [""] * len(keys)
+        with self._file.lock:
+            self._uses += [
+                (key.digest(self._hash), name, now)
+                for key, name in zip(keys, names, strict=True)
+                if key is not None
+            ]
+        if len(self._uses) >= USES_AT_ONCE:
+            self._commit_uses()
+
+    def _commit_uses(self) -> None:
+        """Write the pending uses; a failure loses them, and nothing else."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            with suppress(sqlite3.OperationalError):
+                connection.execute(USES)
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    query = "INSERT OR REPLACE INTO uses VALUES (?, ?, ?)"
+                    connection.executemany(query, rows)
+                finally:
+                    connection.execute("COMMIT")
+
+        with self._file.lock:
+            rows, self._uses = self._uses, []
+            if rows:
+                self._file.tried(write)
 
     @property
     def notes(self) -> list[str]:
@@ -188,12 +225,14 @@ class Responses:
         self._writer.flush()
         with self._file.lock:
             self._commit(is_last=True)
+            self._commit_uses()
 
     def close(self) -> None:
         """Commit pending responses and close the file."""
         self._writer.close()
         with self._file.lock:
             self._commit(is_last=True)
+            self._commit_uses()
             self._is_closed = True
             self._file.close()
 

@@ -189,10 +189,10 @@ class MergeMode:
                 why = f"{tests} failed in part {part.number}: {', '.join(failed)}"
                 self._session.outcome.fail(session, why)
                 self._session.outcome.line = self._session.outcome.line or why
+        if self._session.progress is not None:
+            about = {"parts": [*map(_about, self._parts)]}
+            self._session.run.writer.add_file(PARTS, about)
         yield
-        writer = self._session.run.writer
-        if self._session.run.result is not None and not writer.error:
-            writer.add_file(PARTS, {"parts": [*map(_about, self._parts)]})
 
 
 _PASS = "; merge the commit that the parts ran, with the same options"
