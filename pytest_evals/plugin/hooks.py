@@ -96,6 +96,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_evals.plugin.modes.validation import ValidationMode
 
         config.pluginmanager.register(ValidationMode(config), "evals-validating")
+        if config.stash[OPTIONS].prefetch:
+            from pytest_evals.plugin.modes.prefetch import PrefetchMode
+
+            config.pluginmanager.register(PrefetchMode(config), "evals-prefetch")
     elif is_distributed(config):
         from pytest_evals.plugin.controller.controller import Controller
 

@@ -168,6 +168,8 @@ class EvalSession:
         self.deduplication = Deduplication(config)
         self.files: dict[Path, pytest.File] = {}
         """Files that were reached through groups."""
+        self.listed: list[Task] = []
+        """Tasks whose datasets are listed and not loaded."""
         self.evals: dict[str, pytest.File] = {}
         """Node id of an eval in a Python module → the parent of its documents."""
 
@@ -266,6 +268,10 @@ class EvalSession:
         """
         if is_distributed(self.config):
             load_conftests(self.config, path.parent)
+        if self.options.prefetch and self.config.option.collectonly:  # a list
+            for one in self._tasks(path, ihook):
+                self.listed += one.tasks() if isinstance(one, Group) else [one]
+            return []
         return self.suite.add(self._tasks(path, ihook), path, nodeid)
 
     def _tasks(self, path: Path, ihook: Any) -> Sequence[Task | Group]:

@@ -36,7 +36,7 @@ _WHOLE = {
 _TOGETHER = (
     (("limit", "sample"), "both choose documents"),
     (
-        ("validate", "plan", "cache-info", "repeatability"),
+        ("validate", "plan", "cache-info", "repeatability", "prefetch"),
         "are different kinds of runs",
     ),
     *(((one, "shard"), why) for one, why in _WHOLE.items()),

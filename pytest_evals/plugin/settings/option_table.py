@@ -430,6 +430,12 @@ class Options:
         "Check task files, data, prompts, scoring and gates without a model.",
         ini=False,
     )
+    prefetch: bool = flag(
+        "run",
+        "Download the datasets, models and tokenizers that the suite needs from the "
+        "Hub, so that it runs without network; with --collect-only, list them.",
+        ini=False,
+    )
     write_out: int = option(
         "prompts",
         "N",

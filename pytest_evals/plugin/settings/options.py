@@ -80,7 +80,9 @@ def _read(config: pytest.Config) -> Options:
             "latticeflow_config": _parameters(raw["latticeflow-config"]),
             "latticeflow_allow_code": tuple(_code_root(base / one) for one in roots),
             # Without a model only prompts can be shown.
-            "validate": raw["validate"] or bool(raw["write-out"] and not raw["model"]),
+            "validate": raw["validate"]
+            or bool(raw["prefetch"])
+            or bool(raw["write-out"] and not raw["model"]),
         }
     )
 
