@@ -71,7 +71,7 @@ def store_path(base: Path) -> Path:
     """Return the file of stored responses in a results folder, or the file itself.
 
     Raises:
-        StoreError: There is none.
+        StoreError: It does not exist.
     """
     path = base if base.is_file() else own_place(base / NAME)
     if not path.is_file():
