@@ -246,8 +246,8 @@ def add_store(
                 texts = (settings.decode(), found[0][0].decode(), body.decode())
                 conflicts.append(Conflict(names.get(model, "?"), *texts))
             continue
-        texts = settings.decode("ascii"), body.decode("ascii")
-        row = (key, ids[model], prompt, *texts, stored, checksum)
+        given = settings.decode("ascii"), body.decode("ascii")
+        row = (key, ids[model], prompt, *given, stored, checksum)
         pending.append((row, (key, task.decode(), used)))
         n_added += 1
         if len(pending) >= _AT_ONCE:
