@@ -58,7 +58,7 @@ class StoredRow(NamedTuple):
     """Bytes in the file, about."""
 
 
-class Conflict(NamedTuple):
+class ReplyConflict(NamedTuple):
     """Two different replies to one request."""
 
     model: str
@@ -211,7 +211,7 @@ def pack(path: Path, connection: sqlite3.Connection) -> None:
 
 def add_store(
     path: Path, connection: sqlite3.Connection, other: sqlite3.Connection
-) -> tuple[int, int, list[Conflict]]:
+) -> tuple[int, int, list[ReplyConflict]]:
     """Add the intact rows of another store.
 
     Returns:
@@ -221,7 +221,7 @@ def add_store(
     ids = _added_models(connection, other)
     names = model_names(other)
     n_added = n_same = 0
-    conflicts: list[Conflict] = []
+    conflicts: list[ReplyConflict] = []
     pending: list[Sequence[Any]] = []
     for (
         _,
@@ -244,7 +244,7 @@ def add_store(
             n_same += 1
             if _reply(key, *found[0]) != _reply(key, body, checksum):
                 texts = (settings.decode(), found[0][0].decode(), body.decode())
-                conflicts.append(Conflict(names.get(model, "?"), *texts))
+                conflicts.append(ReplyConflict(names.get(model, "?"), *texts))
             continue
         given = settings.decode("ascii"), body.decode("ascii")
         row = (key, ids[model], prompt, *given, stored, checksum)
