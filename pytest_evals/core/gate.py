@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -266,6 +267,8 @@ class Verdict:
         method: Inference target, method of the confidence limits and correction, for
             those who want to check the numbers.
         documents: Ids of the documents that decided it (``must_pass``).
+        previous: Ids of such documents of a baseline gate → their answer in the
+            baseline, if it is stored.
         interval: The confidence interval that was compared; for a baseline gate, that
             of the change. ``None`` if the number was compared.
         change: The change of a baseline gate.
@@ -293,6 +296,7 @@ class Verdict:
     reason: str = ""
     method: str = ""
     documents: tuple[str, ...] = ()
+    previous: Mapping[str, str] = field(default_factory=dict)
     interval: Interval | None = None
     change: Change | None = None
     p_fails: float | None = None

@@ -134,7 +134,7 @@ def _explained_change(
     elif gate.over == "population":
         notes += weakness_notes(gate, estimate, decision)
         notes += _real_change(decision)
-    worse: tuple[str, ...] = ()
+    worse: dict[str, str] = {}
     if isinstance(seen, Observations) and gate.baseline:
         assert seen.reference is not None
         worse = _worse(gate, seen, estimate)
@@ -146,23 +146,27 @@ def _explained_change(
         short=abs(change.difference - change.bar) if failed else 0.0,
         reason=_change_reason(gate, estimate, decision, change),
         change=change,
-        documents=worse,
+        documents=tuple(worse),
+        previous={id_: answer for id_, answer in worse.items() if answer},
         notes=tuple(notes),
     )
 
 
-def _worse(gate: Gate, seen: Observations, estimate: ChangeEstimate) -> tuple[str, ...]:
-    """Ids of documents with a worse value than in the baseline."""
+def _worse(gate: Gate, seen: Observations, estimate: ChangeEstimate) -> dict[str, str]:
+    """Ids of documents with a worse value than in the baseline → their answer there,
+    empty if it is not stored."""
     assert gate.margin is not None
     assert estimate.pairs is not None
-    ids, sign = seen.ids, gate.margin.sign
-    return tuple(
-        ids[position]
+    assert seen.reference is not None
+    ids, sign, filter_ = seen.ids, gate.margin.sign, seen.metric.filter
+    before = {at: one.answers for at, one in seen.reference.compared.items()}
+    return {
+        ids[position]: before.get(position, {}).get(filter_, "")
         for position, old, new in zip(*estimate.pairs[:3], strict=True)
         if isinstance(old, (int, float))
         and isinstance(new, (int, float))
         and sign * (new - old) < 0
-    )
+    }
 
 
 def _correct_short(

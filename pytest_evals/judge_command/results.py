@@ -24,6 +24,7 @@ from pytest_evals.gates.run_metrics import facts_of
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
+from pytest_evals.store.document_pairs import answers_of
 from pytest_evals.store.history import EarlierRun
 
 Range = tuple[float, float]
@@ -185,7 +186,7 @@ def _scores(rows: Sequence[Mapping[str, Any]]) -> Iterator[Score]:
 
 
 def _compared(rows: Sequence[Mapping[str, Any]]) -> ComparedValues:
-    answers = {str(row.get("filter")): str(row.get("answer")) for row in rows}
+    answers = answers_of(rows)
     tops = compact(rows[0].get("top_logprobs"))
     return ComparedValues(answers, logprobs_in(rows[0]), tops)
 

@@ -95,7 +95,7 @@ def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Re
                 at,
                 ComparedValues({}, logprobs_in(row), compact(row.get("top_logprobs"))),
             )
-            filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
+            filters = {**both.answers, **answers_of([row])}
             compared[at] = both._replace(answers=filters)
     notes = environment_notes(before, now)
     rest = {}
@@ -116,6 +116,12 @@ def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Re
         notes=notes,
         fix=fix,
     )
+
+
+def answers_of(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the answer of a document for each filter, if it is stored."""
+    given = ((row.get("filter"), row.get("answer")) for row in rows)
+    return {str(name): str(answer) for name, answer in given if answer is not None}
 
 
 def _refused(name: str, why: str, fix: str) -> Reference:

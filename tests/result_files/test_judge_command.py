@@ -368,3 +368,30 @@ def test_without_gates_known_metrics_of_rows_are_shown(folders, capsys):
     out = capsys.readouterr().out
     assert re.search(r"^arc +200 .* acc +0\.\d+ +± 0\.0\d+$", out, re.M)
     assert re.search(r"^exact +200 .* f1 +0\.\d+ +± 0\.0\d+$", out, re.M)
+
+
+def test_worse_documents_of_a_failed_gate_show_the_answer_before_and_now(
+    tmp_path, capsys
+):
+    sides = (("new.jsonl", 0, "5"), ("old.jsonl", 1, "4"))
+    for name, score, answer in sides:
+        rows = [{"id": n, "acc": 1, "prompt": f"{n}?", "answer": "4"} for n in range(9)]
+        rows[3] |= {"acc": score, "answer": answer, "target": "4"}
+        write(tmp_path / name, rows)
+    gate = '{"metric": "acc", "max_drop": 0, "over": "run"}'
+    new, old = (str(tmp_path / name) for name, _, _ in sides)
+    assert main(["judge", new, gate, "--baseline", old]) == 1
+    lines = [one.split() for one in capsys.readouterr().out.splitlines()]
+    at = lines.index(["new[3]"])
+    expected = [["prompt", "3?"], ["was", "4"], ["now", "5"], ["target", "4"]]
+    assert lines[at + 1 : at + 5] == expected
+
+
+def test_answers_that_are_not_in_the_files_do_not_agree(rows, tmp_path, capsys):
+    paths = [write(tmp_path / f"{side}.jsonl", rows) for side in ("new", "old")]
+    gate = '{"metric": "agreement", "min": 0.9, "baseline": "old"}'
+    assert main(["judge", paths[0], gate, "--baseline", paths[1]]) == 1
+    assert "1 of 1 gate invalid" in capsys.readouterr().out
+    for path in paths:
+        write(tmp_path / path, [row | {"answer": "a"} for row in rows])
+    assert main(["judge", paths[0], gate, "--baseline", paths[1]]) == 0

@@ -25,23 +25,28 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
     return dict(zip(rows.indices(), rows.ids(), strict=True))
 
 
-def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
+def example_lines(
+    record: Record, indent: str, key: str = "", was: str = ""
+) -> list[str]:
     """Return prompt, what the application returned, answer, target and the judge's
     reason, if available; each on one line.
 
     Args:
         indent: Start of each line.
         key: Metric whose answer and reason are shown, instead of the first ones.
+        was: The answer in the baseline; empty if it is unknown.
     """
     scores = [score for score in record.scores if score.key == key]
     if scores:
         record = replace(record, scores=tuple(scores))
-    turns = _turns(record)
+    turns, answer = _turns(record), cut(_answer(record), _ANSWER)
+    was = cut(was, _ANSWER) if answer else ""
     facts = {
         "prompt": "" if turns else tail(prompt_of(record), _PROMPT),
         "turns": tail(turns, 3 * _PROMPT),
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
-        "answer": cut(_answer(record), _ANSWER),
+        "was": was,
+        "now" if was else "answer": answer,
         "target": cut(record.doc.target_text, _ANSWER),
         "reason": cut(
             next((s.explanation for s in record.scores if s.explanation), ""), _PROMPT

@@ -66,7 +66,7 @@ def gate_lines(
     for title, records in chosen.items():
         n = len(records)
         heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
-        shown = _examples(records[:n_examples], result, ids, key)
+        shown = _examples(records[:n_examples], result, ids, key, verdict.previous)
         lines += ["", f"  {heading}", *shown] if shown else []
     if not is_rerunnable:
         return lines
@@ -210,14 +210,19 @@ def documents_to_inspect(verdict: Verdict, result: TaskResult | GroupResult) -> 
 
 
 def _examples(
-    records: Sequence[Record], result: TaskResult, ids: Mapping[int, str], key: str
+    records: Sequence[Record],
+    result: TaskResult,
+    ids: Mapping[int, str],
+    key: str,
+    previous: Mapping[str, str],
 ) -> list[str]:
     lines = []
     for record in records:
+        was = previous.get(ids.get(record.index, ""), "")
         lines.append(f"    {one_line(_name(record, result, ids))}")
         error = error_of(record)
         shown = [f"      error   {error}"] if error else []
-        lines += shown or example_lines(record, " " * 6, key)
+        lines += shown or example_lines(record, " " * 6, key, was)
     return lines
 
 
