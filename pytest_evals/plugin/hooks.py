@@ -80,6 +80,22 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return profile_line(options.profile) if is_distributed(config) else []
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Write how to make evals if a model is given and no tests exist."""
+    options = config.stash.get(OPTIONS, None)
+    is_empty = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+    if options is None or not options.model or not is_empty:
+        return
+    if terminalreporter.stats.get("deselected"):
+        return
+    from pytest_evals.plugin.suite.lookalike_files import nothing_found
+
+    for line in nothing_found(config.invocation_params.dir):
+        terminalreporter.write_line(f"evals: {line}", yellow=True)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, register our marker, and refuse the distribution with the same
     import package."""

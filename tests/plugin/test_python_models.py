@@ -68,7 +68,7 @@ def test_a_function_of_an_application_is_tested_like_a_model(app, workers):
     result.stdout.fnmatch_lines(
         [
             f"{name}: LookupError: no document about 3 ({file}:9)",
-            f"*{name}: no version is set, so its responses are neither stored nor *",
+            f"*{name}: no version is set, so responses are neither stored nor *",
         ]
     )
     rows = {row["id"]: row for row in suite.samples()}

@@ -149,3 +149,17 @@ def warn(problem: Problem) -> None:
         filename=str(problem.where.path),
         lineno=problem.where.line or 1,
     )
+
+
+def nothing_found(folder: Path) -> Iterator[str]:
+    """Yield what an eval is, for a session without tests, and which file of another
+    tool is not read. ``folder``: the working directory."""
+    for path in sorted(folder.glob("promptfooconfig.*")):
+        yield (
+            f"{path.name} is a file of promptfoo, which is not read; its assertions "
+            "are listed in the docs: Coming from promptfoo and pydantic-evals"
+        )
+    yield (
+        "no evals found: an eval is a YAML file with prompt and rows, or a function "
+        "with @eval in a test module; python -m pytest_evals init writes a first one"
+    )

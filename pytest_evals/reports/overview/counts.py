@@ -159,7 +159,7 @@ def latency_line(info: Mapping[str, Any]) -> str:
     if not isinstance(latency, Mapping):
         return ""
     reply = latency.get(REPLY)
-    if "function" in info and isinstance(reply, Mapping) and reply["p95"] < _LOCAL_S:
+    if "function" in info and isinstance(reply, Mapping) and reply["p50"] < _LOCAL_S:
         return ""  # a function without a model or a server behind it
     includes = " (prompt included)" if latency.get("per_token_includes_prompt") else ""
     names = {FIRST_TOKEN: "first token", PER_TOKEN: f"per token{includes}"}
