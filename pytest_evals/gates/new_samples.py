@@ -77,20 +77,21 @@ def reversal_of(
         return opposite(normal_chances(sides, value, math.sqrt(2) * stderr)[1])
 
     if estimate.is_share and estimate.count is not None:
+        # An interval that contains the exact one, for which scipy is imported.
+        reach = 2 * math.sqrt(value * (1 - value) / n) + 4 / n
+        if not any(abs(value - edge) < reach for edge, _ in sides):
+            return None
         exact = Proportion(estimate.count, n).interval(CONFIDENCE)
         interval = Interval(exact.low, exact.high, "Clopper-Pearson")
-        chance = opposite(
-            _predicted(counts_that_hold(conditions, n), estimate.count, n)
-        )
+        holding = counts_that_hold(conditions, n)
+        chance = opposite(_predicted(holding, estimate.count, n))
     else:
         reach, (low, high) = _NORMAL.inv_cdf(CONFIDENCE) * stderr, estimate.range
         interval = Interval(max(low, value - reach), min(high, value + reach), "normal")
         chance = of_normal(stderr)
     if not any(interval.low < edge < interval.high for edge, _ in sides):
         return None
-    rerun = None
-    if rerun_stderr is not None:
-        rerun = of_normal(rerun_stderr) if rerun_stderr else 0.0
+    rerun = rerun_stderr and of_normal(rerun_stderr)
     return Reversal(interval, chance, rerun)
 
 
@@ -108,15 +109,11 @@ def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
     """The numbers of ``n`` documents with value 1 whose share meets all conditions."""
     least, most = 0, n
     for one in conditions:
-        edge = Fraction(one.threshold) * n
-        if one.op == ">=":
-            least = max(least, math.ceil(edge))
-        elif one.op == ">":
-            least = max(least, math.floor(edge) + 1)
-        elif one.op == "<=":
-            most = min(most, math.floor(edge))
+        edge, is_strict = Fraction(one.threshold) * n, "=" not in one.op
+        if one.is_lower:
+            least = max(least, math.floor(edge) + 1 if is_strict else math.ceil(edge))
         else:
-            most = min(most, math.ceil(edge) - 1)
+            most = min(most, math.ceil(edge) - 1 if is_strict else math.floor(edge))
     return range(least, most + 1)
 
 
@@ -155,8 +152,7 @@ def weakness_notes(
     stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
     is_log = estimate.scale == "log1p"
     margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
-    is_lower = decision.condition.is_lower
-    least = _least(gate, estimate, margin, is_lower=is_lower)
+    least = _least(gate, estimate, margin, is_lower=decision.condition.is_lower)
     if decision.outcome is Outcome.INCONCLUSIVE and least > estimate.n:
         width = 0.0 if estimate.shares is not None else -estimate.range[0]
         offer = offer_of_assumption(gate, margin, width)
@@ -172,7 +168,7 @@ def weakness_notes(
     if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
         return
     detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
-    more = _with_answers(gate, estimate, decision, margin)
+    more = _with_answers(gate, estimate, margin)
     n = math.ceil(estimate.n * (detected / margin) ** 2)
     assert gate.margin is not None
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
@@ -185,9 +181,7 @@ def weakness_notes(
     )
 
 
-def _with_answers(
-    gate: Gate, estimate: ChangeEstimate, decision: Decision, margin: float
-) -> str:
+def _with_answers(gate: Gate, estimate: ChangeEstimate, margin: float) -> str:
     """Recommends several answers to each document, if answers flip both ways as they do
     by chance and documents are enough; else empty."""
     shares, z = estimate.shares, _NORMAL.inv_cdf(gate.confidence)

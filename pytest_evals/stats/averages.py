@@ -82,7 +82,7 @@ def clustered_stderr(
     sums = cluster_sums(deviations, labels)
     n_clusters = len(sums)
     if n_clusters < 2:
-        raise ValueError("a clustered standard error needs at least 2 clusters")
+        raise ValueError("a single cluster has no variance between clusters")
     total = math.fsum(value * value for value in sums)
     stderr = math.sqrt(n_clusters / (n_clusters - 1) * total) / n
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)

@@ -12,6 +12,7 @@ from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
+from pytest_evals.scorers.summary import summarise
 from tests.simulations.whole_gates import _result
 
 HERE = Place(Path("quiz.yaml"), 1)
@@ -29,14 +30,20 @@ def reference(name, old, n):
     return Reference(baseline="main", values={key: known}, rest=rest, n=len(old))
 
 
-def group_verdict(sizes, changes, **keys):
+def group_verdict(sizes, changes, n_errored=0, **keys):
     """A group of tasks with 60% correct answers in the baseline. ``sizes``: documents
-    and sampled documents of each task; ``changes``: share of correct ones now lost."""
+    and sampled documents of each task; ``changes``: share of correct ones now lost;
+    ``n_errored``: documents without a score in each."""
     results, references = {}, {}
     for i, ((whole, n), lost) in enumerate(zip(sizes, changes, strict=True)):
         old = [int(k % 5 < 3) for k in range(whole)]
         new = [0 if k < lost * n else value for k, value in enumerate(old[:n])]
-        results[f"t{i}"] = _result(f"t{i}", "acc", new)
+        run = _result(f"t{i}", "acc", new)
+        records = [
+            replace(one, scores=(), error="lost") if k < n_errored else one
+            for k, one in enumerate(run.records)
+        ]
+        results[f"t{i}"] = summarise(run.task, records, n)
         references[f"t{i}"] = reference("acc", old, n)
     tasks = tuple(one.task for one in results.values())
     rules = (Aggregate(metric="acc"),)
@@ -64,6 +71,20 @@ def test_a_group_of_sampled_tasks_is_judged_over_the_whole_benchmark(lost, outco
     assert number.value == pytest.approx(0.6 + expected, abs=0.003)
     assert "1,100 documents asked, 1,700 from the knowledge of main" in change.reason
     assert number.interval.low < number.value < number.interval.high
+
+
+@pytest.mark.parametrize(
+    ("keys", "outcomes"),
+    [
+        ({"min": 0.5}, ["passed", "passed"]),
+        ({"min": 0.595}, ["passed", "invalid"]),
+        ({"baseline": "main", "max_drop": 0.05}, ["passed", "passed"]),
+    ],
+)
+def test_a_sampled_group_is_judged_if_errors_cannot_change_the_verdict(keys, outcomes):
+    """Of the 8 in each task, most were correct in the baseline."""
+    found = [group_verdict(SIZES, (0, 0, 0), n_errored, **keys) for n_errored in (0, 8)]
+    assert [one.outcome for one in found] == outcomes
 
 
 def test_a_sample_counts_by_the_size_of_the_whole_task():

@@ -18,7 +18,11 @@ from pytest_evals.gates.terms import (
     antilog,
     without_variance,
 )
-from pytest_evals.stats.averages import cluster_sums, clustered_stderr
+from pytest_evals.stats.averages import (
+    ClusteredStderr,
+    cluster_sums,
+    clustered_stderr,
+)
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     NormalEstimate,
@@ -87,25 +91,16 @@ def estimate_bounded(
     from pytest_evals.stats.mean_limits import bounded_mean
 
     spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
-    if labels is None:
-        return GateEstimate(
-            value=spread.value, spread=spread, method="Gaffke", range=ends
-        )
-    n_clusters = len({*labels})
-    if n_clusters < 2:
-        raise ValueError("a single cluster has no variance between clusters")
-    deviations = [value - spread.value for value in values]
-    effect = clustered_stderr(deviations, labels).design_effect
-    return GateEstimate(
-        value=spread.value,
-        spread=spread,
-        method=f"clustered Gaffke, {_effect(effect, n_clusters)}",
-        range=ends,
-    )
+    method = "Gaffke"
+    if labels is not None:
+        deviations = [value - spread.value for value in values]
+        method = f"clustered {method}, {_effect(clustered_stderr(deviations, labels))}"
+    return GateEstimate(value=spread.value, spread=spread, method=method, range=ends)
 
 
-def _effect(design_effect: float, n_clusters: int) -> str:
-    return f"design effect {design_effect:.3g} over {n_clusters} clusters"
+def _effect(found: ClusteredStderr) -> str:
+    effect, n = found.design_effect, found.n_clusters
+    return f"design effect {effect:.3g} over {n} clusters"
 
 
 def estimate_unbounded(
@@ -253,8 +248,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
         return without_variance(value)
     method = "t" if totals.is_ratio else "delta method"
     if labels is not None:
-        effect = _effect(clustered.design_effect, clustered.n_clusters)
-        method = f"clustered {method}, {effect}"
+        method = f"clustered {method}, {_effect(clustered)}"
     spread = NormalEstimate(value, clustered.stderr, clustered.n_clusters - 1)
     return GateEstimate(value=value, spread=spread, method=method)
 
