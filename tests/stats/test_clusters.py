@@ -42,5 +42,5 @@ def test_copies_of_a_document_count_once():
 
 
 def test_one_cluster_has_no_limits():
-    with pytest.raises(ValueError, match="at least 2 clusters"):
+    with pytest.raises(ValueError, match="single cluster"):
         clustered_stderr([0.5, -0.5], ["a", "a"])
