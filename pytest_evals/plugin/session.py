@@ -7,7 +7,6 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,12 +42,13 @@ from pytest_evals.plugin.settings.process import (
 )
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
+    of_model,
     run_config,
     spec_of,
     task_options,
 )
 from pytest_evals.plugin.shared_state import SharedState
-from pytest_evals.plugin.suite.deduplication import Deduplication
+from pytest_evals.plugin.suite.deduplication import Deduplication, refuse_equal_ids
 from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.model_arguments import WatchedArguments
 from pytest_evals.plugin.suite.task_index import skips_of
@@ -359,7 +359,13 @@ class EvalSession:
 
     def select(self, ids: Collection[str]) -> None:
         """Leave out models without any selected document or gate. ``ids``: node ids of
-        the selected items. A release needs all gates."""
+        the selected items. A release needs all gates.
+
+        Raises:
+            pytest.UsageError: Two documents have one id.
+        """
+        if self.model:
+            refuse_equal_ids([one.suite for one in self.all])
         if not self.model or self.options.profile == RELEASE:
             return
         for one in self.all:
@@ -393,26 +399,6 @@ def costs_run(options: Options) -> EarlierRun | None:
     with suppress(StoreError):
         return last_run(options.dir, model)
     return None
-
-
-def of_model(options: Options, model: NamedModel) -> Options:
-    """Return the options of one of several models, which has its own files."""
-    return replace(
-        options,
-        model=model.spec,
-        json=path_of_model(options.json, model.name),
-        html=path_of_model(options.html, model.name),
-        markdown=None,
-    )
-
-
-def path_of_model(path: Path | None, model: str) -> Path | None:
-    """Return the path of a model's own file next to that of all models:
-    ``report-gpt2.html``."""
-    if path is None:
-        return None
-    name = re.sub(r"[^\w.=-]+", "_", model)
-    return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
 def _name_of(model: NamedModel | None, options: Options) -> str:

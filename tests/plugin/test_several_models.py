@@ -281,3 +281,14 @@ def test_requests_of_served_models_are_in_flight_at_the_same_time(pytester):
     log = (pytester.path / "log").read_text().split()
     assert log.count("one") == log.count("two") == 12
     assert log.index("two") < len(log) - log[::-1].index("one") - 1
+
+
+def test_names_with_which_two_documents_have_one_id_are_refused(sums):
+    rows = '  - {id: x-a, q: "1+1", a: "2"}\n  - {id: a, q: "1+1", a: "2"}\n'
+    (sums.path / "sums.yaml").write_text(
+        f'prompt: "{{{{q}}}}"\ntarget: a\nrows:\n{rows}'
+    )
+    models = ("--model=good=python:apps:adds", "--model=good-x=python:apps:repeats")
+    result = sums.runpytest(*models)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*both have a document sums.yaml::sums?good-x-a?"])

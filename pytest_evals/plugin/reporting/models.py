@@ -11,7 +11,7 @@ import pytest
 from pytest_evals.core.model_comparison import ModelComparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.session import path_of_model
+from pytest_evals.plugin.settings.run_options import path_of_model
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.models import model_lines
 from pytest_evals.run.model_comparison import compare_models, methods_of

@@ -3,7 +3,8 @@ files; and what can only be checked when an eval file was found."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from pytest_evals.core.name_index import NameIndex
 from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.errors import StoreError
+from pytest_evals.models.names import NamedModel
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
@@ -166,6 +168,26 @@ def task_options(
         files=files,
         **_shared(options, TaskOptions),
     )
+
+
+def of_model(options: Options, model: NamedModel) -> Options:
+    """Return the options of one of several models, which has its own files."""
+    return replace(
+        options,
+        model=model.spec,
+        json=path_of_model(options.json, model.name),
+        html=path_of_model(options.html, model.name),
+        markdown=None,
+    )
+
+
+def path_of_model(path: Path | None, model: str) -> Path | None:
+    """Return the path of a model's own file next to that of all models:
+    ``report-gpt2.html``."""
+    if path is None:
+        return None
+    name = re.sub(r"[^\w.=-]+", "_", model)
+    return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
 _OF_SEVERAL = ("models", "reference")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from pytest_evals.run.suite import GroupRun, TaskRun
+from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 
 
 class Deduplication:
@@ -27,3 +29,28 @@ class Deduplication:
         if run.path in self._named_files or self._named_files & {collector.path}:
             return True
         return self._collectors.setdefault(run.nodeid, collector) is collector
+
+
+def refuse_equal_ids(suites: Sequence[Suite]) -> None:
+    """Refuse names of models with which two documents have one id: document ``b-1`` of
+    model ``a``, and document ``1`` of model ``a-b``.
+
+    Raises:
+        pytest.UsageError: With the id.
+    """
+    seen: dict[str, str] = {}
+    for known in suites:
+        names = [one.model for one in suites if one is not known]
+        if not any(
+            f"{one}-".startswith(f"{known.model}-")
+            or f"{known.model}-".startswith(f"{one}-")
+            for one in names
+        ):
+            continue
+        for nodeid in (n for run in known.tasks.values() for n in run.document_ids()):
+            other = seen.setdefault(nodeid, known.model)
+            if other != known.model:
+                raise pytest.UsageError(
+                    f"the models {other!r} and {known.model!r} both have a document "
+                    f"{nodeid}\n  fix: name one of them: --model=NAME=SPEC"
+                )
