@@ -167,6 +167,17 @@ def test_groups_of_the_same_name_have_the_tasks_of_their_folder(pytester, worker
     assert stored["node_ids"]["orders/bench::own"] == "orders/group.yaml::bench::own"
 
 
+def test_options_select_task_files_of_lm_eval_by_folder(pytester):
+    for name in ("billing", "orders"):
+        folder = pytester.mkdir(name)
+        (folder / "quiz.jsonl").write_text(json.dumps({"q": name}))
+        (folder / "quiz.yaml").write_text(TASK.format(word=name))
+    run(pytester, "--evals-tasks=orders/quiz")
+    assert results(pytester)["node_ids"] == {"quiz": "orders/quiz.yaml::quiz"}
+    found = run(pytester, "--evals-tasks=shipping/quiz")
+    found.stderr.fnmatch_lines(["*unknown task, group or tag 'shipping/quiz'*"])
+
+
 def test_evaluate_names_them_by_folder(services):
     found = evaluate(["billing", "orders"], model="scripted:echo")
     assert {one.task.name for one in found.tasks} == {

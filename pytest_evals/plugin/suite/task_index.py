@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
@@ -19,7 +20,7 @@ from pytest_evals.dialects.task_index.packages import (
 from pytest_evals.plugin.settings.option_checks import usage_errors
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.suite.eval_files import matches
+from pytest_evals.plugin.suite.eval_files import matches, named_places
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.selection import names_of as patterns_of
 
@@ -69,7 +70,9 @@ def add_included(config: pytest.Config) -> None:
     index = task_index_of(config)
     own = _own_names(config, index)
     patterns = patterns_of(config.stash[OPTIONS].tasks)
-    lost = [p for p in patterns if not _matching(own, p)]
+    if _lost(patterns, own):
+        own |= {*_eval_names(config)}
+    lost = _lost(patterns, own)
     others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
     others = others or _has_modules(config)
     if not lost:
@@ -140,6 +143,34 @@ def _names(place: Path, index: TaskLookup) -> Iterator[str]:
 
 def _matching(names: Iterable[str], pattern: str) -> list[str]:
     return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _lost(patterns: Iterable[str], names: Collection[str]) -> list[str]:
+    """Return the patterns without a match; of one with folders, only the name
+    counts."""
+    return [
+        pattern
+        for pattern in patterns
+        if not _matching(names, pattern)
+        and not ("/" in pattern and _matching(names, pattern.rpartition("/")[2]))
+    ]
+
+
+def _eval_names(config: pytest.Config) -> Iterator[str]:
+    """Yield the names of evals in YAML, which the index does not have."""
+    from pytest_evals.dialects.detect import dialect_of, raw_of
+
+    for place in named_places(config):
+        files = place.rglob("*.y*ml") if place.is_dir() else [place]
+        for path in files:
+            if path.suffix in (".yaml", ".yml") and (
+                dialect_of(path, raw_of) == "native"
+            ):
+                named = _TASK.search(raw_of(path))
+                yield named[1].decode("utf-8", "replace") if named else path.stem
+
+
+_TASK = re.compile(rb"""^task:[ \t]*["']?([^"'#\r\n]*[^"'#\s])""", re.MULTILINE)
 
 
 def _files(name: str, index: TaskLookup) -> Iterator[Path]:
