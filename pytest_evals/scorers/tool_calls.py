@@ -26,7 +26,7 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.bfcl import bfcl_fault, functions_of, same_name
-from pytest_evals.scorers.call_matching import (
+from pytest_evals.scorers.call_matches import (
     Call,
     ExpectedCall,
     Extra,
