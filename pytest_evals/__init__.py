@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     )
     from pytest_evals.scorers.custom_metrics.response import ModelResponse
     from pytest_evals.scorers.pairs import pairwise
-    from pytest_evals.scorers.rubric import judge
+    from pytest_evals.scorers.rubric import goal_reached, judge
     from pytest_evals.scorers.semantic import semantic
     from pytest_evals.scorers.spending import max_cost, max_latency, max_output_tokens
     from pytest_evals.scorers.tool_calls import (
@@ -133,7 +133,7 @@ _MODULES = {
     ),
     "scorers.custom_metrics.response": ("ModelResponse",),
     "scorers.pairs": ("pairwise",),
-    "scorers.rubric": ("judge",),
+    "scorers.rubric": ("goal_reached", "judge"),
     "scorers.claims": ("answer_relevance", "context_relevance", "faithfulness"),
     "scorers.contexts": ("context_precision", "context_recall", "mrr", "ndcg"),
     "scorers.semantic": ("semantic",),
@@ -210,6 +210,7 @@ __all__ = [
     "evaluate",
     "exact",
     "faithfulness",
+    "goal_reached",
     "json",
     "json_path",
     "judge",

@@ -412,6 +412,22 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
         "OpenTelemetry spans. Default: false.",
     )
     yield (
+        "user",
+        {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("goal", "persona", "model", "stop"), _TEXT),
+                **{key: {"type": "integer"} for key in ("max_turns", "max_tokens")},
+                "seed": {"type": "integer"},
+                "temperature": {"type": "number"},
+            },
+            "required": ["model"],
+            "additionalProperties": False,
+        },
+        "A second model that writes the user's messages: goal, persona, model, "
+        "max_turns, stop.",
+    )
+    yield (
         "model",
         {"anyOf": [_TEXT, _SERVER]},
         "Spec of the model if the session has no --model; or a server to start.",

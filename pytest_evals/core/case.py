@@ -35,6 +35,40 @@ class UserTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserRole:
+    """The role of a simulated user.
+
+    Args:
+        goal: What the user wants.
+        persona: How the user behaves; empty if it is not set.
+    """
+
+    goal: str = ""
+    persona: str = ""
+
+    @classmethod
+    def of(cls, given: Any) -> UserRole:
+        """A role from a mapping of its fields.
+
+        Raises:
+            DocumentError: It is something else.
+        """
+        if isinstance(given, UserRole):
+            return given
+        if isinstance(given, str):
+            given = {"goal": given}
+        if not isinstance(given, Mapping):
+            raise DocumentError(f"the user of a case is {given!r:.60}, not a goal")
+        for name, value in given.items():
+            if name not in cls.__slots__:
+                what = unknown_name("key", str(name), cls.__slots__)
+                raise DocumentError(f"user: {what}")
+            if not isinstance(value, str) or not value.strip():
+                raise DocumentError(f"user: {name} is {value!r:.60}, not text")
+        return cls(**{name: value.strip() for name, value in given.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A prompt, its target and further data for scorers.
 
@@ -52,6 +86,9 @@ class Case:
             :class:`UserTurn`: texts, or mappings of its fields. The prompt is
             then empty, or the messages before the first turn.
         files: Images and text files in the messages; set from their parts.
+        user: The role of a simulated user, kept as a :class:`UserRole`: its goal, or a
+            mapping of its fields. The prompt is then the goal, or the first message of
+            the user.
 
     Raises:
         DocumentError: The prompt is neither text nor messages, or is empty; or turns,
@@ -65,12 +102,24 @@ class Case:
     choices: Sequence[str] | None = None
     turns: Sequence[UserTurn] = ()
     files: Sequence[PlacedFile] = ()
+    user: UserRole | None = None
 
     def __post_init__(self) -> None:
+        if self.user is not None:
+            object.__setattr__(self, "user", UserRole.of(self.user))
+            prompt = self.prompt or self.user.goal
+            if isinstance(prompt, str) and prompt:
+                prompt = (Message("user", prompt),)
+            object.__setattr__(self, "prompt", prompt)
         if not isinstance(self.prompt, str):
             messages, files = _with_files(self.prompt)
             object.__setattr__(self, "prompt", messages)
             object.__setattr__(self, "files", (*self.files, *files))
+        if self.turns and self.user is not None:
+            raise DocumentError(
+                "a case has both turns and a simulated user\n"
+                "  fix: remove turns from the row, or user from the eval"
+            )
         if self.turns:
             object.__setattr__(self, "turns", _turns(self.turns))
             object.__setattr__(self, "prompt", self._first_messages())
@@ -111,6 +160,13 @@ class Case:
         return (*before, Message("user", first))
 
     @property
+    def has_opening(self) -> bool:
+        """Whether the first message of a simulated user is fixed."""
+        if self.user is None or isinstance(self.prompt, str):
+            return True
+        return self.prompt[-1] != ("user", self.user.goal)
+
+    @property
     def golds(self) -> list[int]:
         """Indices of the correct choices."""
         return [] if self.choices is None else golds_of(self.target, self.choices)
@@ -122,11 +178,13 @@ def case(
     id: str = "",  # noqa: A002 - pytest's word
     choices: Sequence[str] | None = None,
     turns: Sequence[Any] = (),
+    user: Any = None,
     **row: Any,
 ) -> Case:
     """Return a case; keyword arguments are its row, which scorers can read.
 
-    With ``turns``, the user's messages of a conversation, no prompt is needed. With
+    With ``turns``, the user's messages of a conversation, or ``user``, the goal of a
+    simulated user, no prompt is needed. With
     ``choices``, ``target`` is the text, the letter or the index of the correct
     one.
 
@@ -140,6 +198,7 @@ def case(
         row=row,
         choices=choices,
         turns=turns,
+        user=user,
     )
 
 

@@ -31,7 +31,7 @@ EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
     "task", "description", "id", "model", "gates", "tags", "version", "metadata",
     "choices", "choices_by", "refusals", "extract", "tools",
-    "traces",
+    "traces", "user",
 )  # fmt: skip
 """The keys of an eval of our own dialect; the first four are rare elsewhere."""
 TASK_KEYS = (
@@ -129,6 +129,7 @@ _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]
 
 _PROMPT = _top(rb"prompt")
 _TURNS = re.compile(rb"""(?:^|[\s{,"'])turns["']?[ \t]*:""")
+_USER = _top(rb"user")
 _SCORES = _top(rb"score", rb"gates")
 _NATIVE_DATA = _top(rb"rows", rb"dataset")
 FOREIGN_KEYS = (
@@ -140,10 +141,12 @@ _FOREIGN = _top(*(key.encode() for key in FOREIGN_KEYS))
 
 
 def _is_native(raw: bytes) -> bool:
-    """Whether a file is an eval of our own dialect: ``prompt``, or turns with ``score``
-    or ``gates``, with ``rows`` or ``dataset``, and no key of another dialect."""
+    """Whether a file is an eval of our own dialect: ``prompt``, or turns or a simulated
+    user with ``score`` or ``gates``, with ``rows`` or ``dataset``, and no key of
+    another dialect."""
     has_prompt = b"prompt" in raw and _PROMPT.search(raw)
     is_chat = b"turns" in raw and _TURNS.search(raw) and _SCORES.search(raw)
+    is_chat = is_chat or (b"goal" in raw and _USER.search(raw) and _SCORES.search(raw))
     if not has_prompt and not is_chat:
         return False
     return bool(_NATIVE_DATA.search(raw)) and not _FOREIGN.search(raw)

@@ -91,6 +91,14 @@ class EvalCases:
         """
         return self._build(index, self._table[index])
 
+    def mapped(self, function: Callable[[Case], Case]) -> EvalCases:
+        """The cases that a function makes of these."""
+
+        def build(index: int, row: Mapping[str, Any]) -> Case:
+            return function(self._build(index, row))
+
+        return EvalCases(self._table, build, self._id_column, self._rows)
+
     def sizes(self, indices: Sequence[int]) -> Sequence[int]:
         """Bytes of text of rows."""
         return row_sizes([self._table[n] for n in indices])

@@ -16,36 +16,69 @@ _KEPT = ("data", "calls", "contexts")
 """Fields of the answer to a turn that its message in the transcript has."""
 
 
+class Conversation:
+    """The messages between a user and the tested model so far."""
+
+    def __init__(self, first: Request, model: str, *, is_open: bool = True) -> None:
+        """Begin with the messages of the first request.
+
+        Args:
+            first: The request of the first turn.
+            model: Name of the tested model in :class:`Ask`.
+            is_open: Whether its last message is the user's first one; it is left out
+                otherwise.
+
+        Raises:
+            DocumentError: The request is not a chat.
+        """
+        if not isinstance(first, Generate) or isinstance(first.prompt, str):
+            raise DocumentError("the turns of a case need generated answers to a chat")
+        self._first, self._model = first, model
+        self._history = [*first.prompt]
+        self.opening = self._history[-1].content
+        """The user's first message, if it is fixed."""
+        if not is_open:
+            self._history.pop()
+        self._transcript: list[Mapping[str, Any]] = [
+            one._asdict() for one in self._history
+        ]
+        self.answers: list[Response] = []
+
+    def turn(self, text: str, number: int) -> Dialogue[None]:
+        """Send a message of the user with the history before it. ``text``: empty for
+        the opening.
+
+        Raises:
+            DocumentError: There is no answer; the message names the turn.
+        """
+        if text:
+            self._history.append(Message("user", text))
+            self._transcript.append(self._history[-1]._asdict())
+        request = replace(self._first, prompt=tuple(self._history))
+        (answer,) = yield [Ask(self._model, request)]
+        if answer.error:
+            raise DocumentError(f"turn {number}: {answer.error}")
+        self._history.append(Message("assistant", answer.text))
+        more = {name: one for name, one in answer.returned.items() if name in _KEPT}
+        self._transcript.append({**self._history[-1]._asdict(), **more})
+        self.answers.append(answer)
+
+    def combined(self) -> Response:
+        """The last answer, with the transcript in ``messages``, the calls and contexts
+        of all turns, and the sums of tokens, seconds and costs."""
+        return _combined(self.answers, self._transcript)
+
+
 def conversation(case: Case, first: Request, model: str) -> Dialogue[Response]:
-    """Ask all turns of a case, one after the other.
-
-    The result has the text of the last answer, the transcript in ``messages``, the
-    calls and contexts of all turns, and the sums of tokens, seconds and costs.
-
-    Args:
-        first: The request of the first turn.
-        model: Name of the tested model in :class:`Ask`.
+    """Ask all turns of a case, one after the other; see :class:`Conversation`.
 
     Raises:
         DocumentError: A turn has no answer; the message names it.
     """
-    if not isinstance(first, Generate) or isinstance(first.prompt, str):
-        raise DocumentError("the turns of a case need generated answers to a chat")
-    history = [*first.prompt]
-    transcript: list[Mapping[str, Any]] = [one._asdict() for one in history]
-    answers = list[Response]()
+    talk = Conversation(first, model)
     for number, turn in enumerate(case.turns, 1):
-        if answers:
-            history.append(Message("user", turn.user))
-            transcript.append(history[-1]._asdict())
-        (answer,) = yield [Ask(model, replace(first, prompt=tuple(history)))]
-        if answer.error:
-            raise DocumentError(f"turn {number}: {answer.error}")
-        history.append(Message("assistant", answer.text))
-        more = {name: one for name, one in answer.returned.items() if name in _KEPT}
-        transcript.append({**history[-1]._asdict(), **more})
-        answers.append(answer)
-    return _combined(answers, transcript)
+        yield from talk.turn("" if number == 1 else turn.user, number)
+    return talk.combined()
 
 
 def _combined(

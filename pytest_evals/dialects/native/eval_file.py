@@ -32,6 +32,11 @@ from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
 from pytest_evals.dialects.native.prompts import PromptReader
 from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
+from pytest_evals.dialects.native.simulated_users import (
+    USER,
+    UserSimulator,
+    simulator_of,
+)
 from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
@@ -102,11 +107,12 @@ class _Reader:
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
         top = self._top
+        self._simulator = self._user() if "user" in top else None
         build = self._case_builder()
         source = self._data.source()
         id_column = top.text("id")
         choices_by = self._choices_by()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Place] = {USER: top.text_place("user")}
         scorers = [] if choices_by is not None else self._scorers()
         sampling, warnings = self._sampling()
         version = top.raw("version")
@@ -119,6 +125,7 @@ class _Reader:
         traces = top.take("traces", bool, False)
         model = read_model(top)
         system = top.text("system")
+        user = self._simulator
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:
             return None
@@ -155,6 +162,7 @@ class _Reader:
             traces=traces,
             has_turns="prompt" not in top,
             shows_images=self._prompts.shows_images,
+            user=user,
             system=system,
             model=model,
             gates=gates,
@@ -204,6 +212,16 @@ class _Reader:
             top.problem("tools", str(error))
         return lambda row: given
 
+    def _user(self) -> UserSimulator | None:
+        """The settings of simulated users."""
+        top = self._top
+        given = top.raw("user")
+        try:
+            return simulator_of(given)
+        except EvalsError as error:
+            top.problem("user", str(error))
+            return None
+
     def _extract(self) -> Extraction | None:
         given = self._top.raw("extract")
         try:
@@ -216,21 +234,30 @@ class _Reader:
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top
+        user = self._simulator
         prompt = self._prompts.prompt() if "prompt" in top else _no_prompt
+        if user is not None and "prompt" not in top:
+            prompt = _nothing
         target = self._target() if "target" in top else None
         choices = self._choices() if "choices" in top else None
 
         def build(index: int, row: Mapping[str, Any]) -> Case:
             text = prompt(row)
             value = target(row) if target is not None else row.get("target")
-            turns = () if "prompt" in top else row[TURNS]
+            turns = () if "prompt" in top else row.get(TURNS) or ()
+            role = None if user is None else user.role(row.get(USER), row)
             listed = None if choices is None else choices(row)
             if choices is not None and listed in (None, *_NULLS):
                 listed = []
             try:
                 return self._folders.case(
                     Case(
-                        prompt=text, target=value, row=row, choices=listed, turns=turns
+                        prompt=text,
+                        target=value,
+                        row=row,
+                        choices=listed,
+                        turns=turns,
+                        user=role,
                     )
                 )
             except CaseFileError:
@@ -319,6 +346,10 @@ class _Reader:
             self._top.problem("generation", f"generation: {error}")
             return Sampling(), ()
         return result.sampling, result.warnings
+
+
+def _nothing(row: Mapping[str, Any]) -> Any:
+    return ()
 
 
 def _no_prompt(row: Mapping[str, Any]) -> Any:

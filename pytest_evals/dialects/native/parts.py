@@ -11,6 +11,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.native.cases import EvalCases, RowPlace
+from pytest_evals.dialects.native.simulated_users import UserSimulator
 from pytest_evals.errors import EvalsError, Place
 from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
@@ -47,6 +48,7 @@ class EvalParts:
         traces: Whether calls and usage are read from the application's spans.
         has_turns: Whether cases may be conversations.
         shows_images: Whether prompts have images, if that is known.
+        user: Settings of simulated users.
         system: System message before each prompt.
         model: Source of the model if the session has none.
         config: JSON values for results files and the task's hash.
@@ -69,6 +71,7 @@ class EvalParts:
     traces: bool = False
     has_turns: bool = False
     shows_images: bool = False
+    user: UserSimulator | None = None
     system: str = ""
     model: ModelSource | None = None
     gates: tuple[Gate, ...] = ()

@@ -32,6 +32,7 @@ from pytest_evals.dialects.native.settings import (
     as_tuple,
     check_repeats,
     model_source,
+    simulator_in,
     tools_reader,
 )
 from pytest_evals.dialects.native.task import eval_task
@@ -179,6 +180,7 @@ class Eval:
         model = checked(lambda: model_source(settings.model), None)
         gates = checked(self._gates, ())
         extract = checked(lambda: extraction_of(settings.extract), None)
+        user = checked(lambda: simulator_in(settings.user), None)
         checked(lambda: check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
             problems.extend(self._function.error(f"refusals: {fault}").problems)
@@ -205,6 +207,7 @@ class Eval:
             traces=settings.traces,
             has_turns=self._has(load, lambda case: bool(case.turns)),
             shows_images=self._has(load, lambda case: case.shows_images),
+            user=user,
             system=settings.system,
             model=model,
             gates=gates,
@@ -264,6 +267,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     extract: Any = None,
     tools: Any = None,
     traces: bool = False,
+    user: Any = None,
     choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
@@ -301,6 +305,9 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
             name, or the name of a row's value with one.
         traces: Whether calls, usage and contexts are read from the OpenTelemetry spans
             of a ``python:`` application.
+        user: A second model that writes the user's messages: ``model``, and optionally
+            ``goal``, ``persona``, ``max_turns``, ``stop``, ``temperature``, ``seed``
+            and ``max_tokens``.
         choices_by: How choices are answered: ``loglikelihood`` (default) or
             ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.

@@ -16,6 +16,7 @@ from pytest_evals.core.request import (
     TRACES,
     Message,
     Prompt,
+    Request,
     Response,
     are_copies,
 )
@@ -79,8 +80,14 @@ class EvalRunner:
             DocumentError: The case cannot be built.
         """
         case = self._rows.cases.case(index)
+        if case.user is not None and self._parts.user is None:
+            raise DocumentError(
+                "the case has a simulated user, and the eval names no model for it\n"
+                '  fix: user={"model": "openai:gpt-4o-mini"}'
+            )
         asked = self._asked(case, index)
-        is_later = bool(case.turns) or self.own_model is not None
+        is_chat = case.turns or self._parts.user
+        is_later = bool(is_chat) or self.own_model is not None
         return asked._replace(requests=()) if is_later else asked
 
     def follow_up(self, record: Record) -> Dialogue[_Answers]:
@@ -91,9 +98,9 @@ class EvalRunner:
         )
         text_error(self._templates, case)
         tested = "" if self.own_model is None else OWN_MODEL
-        if case.turns:
+        if case.turns or self._parts.user:
             requests = self._asked(case, record.index).requests
-            conversations = [conversation(case, one, tested) for one in requests]
+            conversations = [self._conversation(case, one, tested) for one in requests]
             responses = yield from together(conversations)
         elif tested:
             asked = self._asked(case, record.index)
@@ -105,6 +112,13 @@ class EvalRunner:
         ]
         judged = yield from together(dialogues)
         return _Answers(case, responses, judged)
+
+    def _conversation(
+        self, case: Case, first: Request, tested: str
+    ) -> Dialogue[Response]:
+        if self._parts.user is None:
+            return conversation(case, first, tested)
+        return self._parts.user.conversation(case, first, tested)
 
     def begin(self, record: Record) -> None:
         """Start the async scorers of an answered case in the background."""

@@ -27,7 +27,7 @@ from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.model_scorer import ModelScorer
 from pytest_evals.scorers.pairs import pairwise
-from pytest_evals.scorers.rubric import judge
+from pytest_evals.scorers.rubric import goal_reached, judge
 
 
 @checked_arguments
@@ -66,6 +66,7 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "semantic": (semantic.semantic, "threshold"),
     "judge": (judge, "rubric"),
     "pairwise": (pairwise, ""),
+    "goal_reached": (goal_reached, "goal"),
     "checks": (checks, ""),
     "equals": (values.equals, "tolerance"),
     "json_path": (values.json_path, "paths"),

@@ -11,6 +11,7 @@ from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.metadata_keys import REFUSALS
+from pytest_evals.dialects.native.simulated_users import UserSimulator, simulator_of
 from pytest_evals.errors import EvalsError
 
 ModelGiven = str | ModelLike | Callable[..., Any] | None
@@ -30,6 +31,7 @@ class EvalSettings:
     extract: Any = None
     tools: Any = None
     traces: bool = False
+    user: Any = None
     choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
@@ -45,8 +47,25 @@ class EvalSettings:
             **({"extract": self.extract} if self.extract else {}),
             **({"tools": self.tools} if self.tools else {}),
             **({"traces": True} if self.traces else {}),
+            **({"user": self._shown_user()} if self.user else {}),
             "metadata": {"version": self.version},
         }
+
+    def _shown_user(self) -> Mapping[str, Any]:
+        model = self.user.get("model")
+        return {**self.user, "model": model if isinstance(model, str) else None}
+
+
+def simulator_in(given: Any) -> UserSimulator | None:
+    """Return the settings of simulated users; ``None`` without any.
+
+    Raises:
+        EvalsError: A setting is invalid.
+    """
+    if given is None:
+        return None
+    model = given.get("model") if isinstance(given, Mapping) else None
+    return simulator_of(given, model_source(model))
 
 
 def as_tuple(given: Any) -> tuple[Any, ...]:

@@ -18,8 +18,9 @@ from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
 from pytest_evals.dialects.native.row_checks import check_rows
 from pytest_evals.dialects.native.runner import EvalRunner
+from pytest_evals.dialects.native.simulated_users import USER
 from pytest_evals.dialects.native.template_checks import check_templates
-from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.errors import DocumentError, Problem, TaskFileError
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.model_scorer import JUDGE_NAME, ModelScorer
@@ -30,10 +31,16 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     """Return the task of an eval."""
     scorers, models = _with_judges(parts.scorers)
     parts = replace(parts, scorers=scorers)
+    if parts.user is not None:
+        models[USER] = parts.user.source
     labelled, row_warnings = _labels(parts), list[str]()
 
     def load() -> EvalCases:
-        cases, found = _checked_cases(parts, labelled)
+        place = parts.places.get(USER, parts.source)
+        try:
+            cases, found = _checked_cases(parts, labelled)
+        except DocumentError as error:
+            raise TaskFileError([Problem(f"{parts.name}: {error}", place)]) from None
         row_warnings.extend(found)
         return cases
 
@@ -103,12 +110,17 @@ def _checked_cases(
 ) -> tuple[EvalCases, Sequence[str]]:
     """Return the cases, if labels, templates and targets fit them, with warnings."""
     cases = parts.load()
+    if parts.user is not None:
+        cases = cases.mapped(parts.user.applied)
     for labels in labelled:
         check_ids(labels, cases.ids().ids)
     placed = [(one, parts.places.get(one.name, parts.source)) for one in parts.scorers]
     templates = {
         template: place for scorer, place in placed for template in scorer.templates
     }
+    if parts.user is not None:
+        place = parts.places.get(USER, parts.source)
+        templates |= dict.fromkeys(parts.user.templates, place)
     check_templates(templates, cases, is_text=parts.is_text)
     answers = [(one, at) for one, at in placed if isinstance(one, AnswerScorer)]
     warnings = check_rows(

@@ -64,7 +64,9 @@ def error_of(record: Record) -> str:
 
 def prompt_of(record: Record) -> str:
     """Return the first prompt of a document; its query, if the prompt was not kept."""
-    asked_later = (one.request for one in record.exchanges)
+    # The first request may be that of a simulated user.
+    later = sorted(record.exchanges, key=lambda one: one.model not in TESTED)
+    asked_later = (one.request for one in later)
     request = next(iter(record.requests), None) or next(asked_later, None)
     if request is None:
         return record.doc.query

@@ -1,0 +1,285 @@
+"""Conversations in which a second model writes the user's messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pytest_evals as ev
+from pytest_evals import Response, TaskFileError, evaluate
+from pytest_evals.core.record import Status
+from pytest_evals.dialects.native.simulated_users import FIRST, PROMPT
+from pytest_evals.reports.details.examples import prompt_of
+
+EVAL = """\
+system: Be brief.
+user:
+  goal: "{{wish}}"
+  persona: In a hurry.
+  model: MODEL
+  max_turns: 4
+rows:
+  - id: refund
+    wish: Get a refund for A-17.
+    checks: [{contains: done}, {called: pay}]
+  - {id: hours, wish: Learn the opening hours.}
+score:
+  - checks
+gates: [checks >= 0.5]
+"""
+
+
+class User:
+    """Says these texts in turn."""
+
+    name = "user"
+    fingerprint = {"user": 1}  # noqa: RUF012
+
+    def __init__(self, *texts):
+        self.texts, self.batches = texts, []
+
+    def answer(self, requests):
+        self.batches.append([*requests])
+        for position, one in enumerate(requests):
+            n = sum(m.role == "assistant" for m in one.prompt)
+            yield position, self.said(n, one)
+
+    def said(self, n, request):
+        return Response(text=self.texts[min(n, len(self.texts) - 1)], cost=0.5)
+
+
+class Shop:
+    """Answers with the number of the user's messages; pays at the second."""
+
+    name = "shop"
+    fingerprint = {"shop": 1}  # noqa: RUF012
+
+    def __init__(self):
+        self.batches = []
+
+    def answer(self, requests):
+        self.batches.append([*requests])
+        for position, one in enumerate(requests):
+            n = sum(m.role == "user" for m in one.prompt)
+            calls = [{"name": "pay", "arguments": {}}] if n == 2 else []
+            yield position, Response(text=f"done {n}", calls=calls, n_tokens=n)
+
+
+def run(user, shop=None, folder=None, score=("checks",), rows=None, judge="", **more):
+    @ev.eval(score=list(score), user={"model": user, "max_turns": 3, **more})
+    def talk():
+        checks = [ev.contains("done"), ev.called("pay")]
+        yield from rows or [ev.case(user="Get a refund.", id="a", checks=checks)]
+
+    return evaluate(talk, shop or Shop(), folder=folder, judge=judge)
+
+
+def record_of(*args, **kwargs):
+    (record,) = run(*args, **kwargs).tasks[0].records
+    return record
+
+
+def test_the_user_writes_messages_until_it_stops():
+    user, shop = User("Hello.", "A-17.", "Thanks! [done]"), Shop()
+    seen = []
+
+    def kept(response):
+        seen.append(response)
+        return True
+
+    record = record_of(user, shop, score=["checks", kept])
+    assert record.scores[0].value == 1
+    (response,) = seen
+    assert [(one["role"], one["content"]) for one in response.messages] == [
+        ("user", "Hello."),
+        ("assistant", "done 1"),
+        ("user", "A-17."),
+        ("assistant", "done 2"),
+        ("user", "Thanks!"),  # text before the mark is sent
+        ("assistant", "done 3"),
+    ]
+    assert response.metadata == {"stop_reason": "stop", "turns": 3}
+    assert response.n_tokens == 6
+    # The user sees its goal and the assistant's texts, and no tool calls.
+    last = user.batches[-1][0].prompt
+    assert "The user's goal: Get a refund." in last[0].content
+    assert [(m.role, m.content) for m in last[1:]] == [
+        ("user", FIRST),
+        ("assistant", "Hello."),
+        ("user", "done 1"),
+        ("assistant", "A-17."),
+        ("user", "done 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "n", "reason"),
+    [(("Hi.", "[done]"), 1, "stop"), (("Hi.",), 3, "max_turns")],
+)
+def test_a_mark_alone_is_not_sent_and_turns_are_limited(texts, n, reason):
+    shop, seen = Shop(), []
+
+    def kept(response):
+        seen.append(response.metadata)
+        return True
+
+    record_of(User(*texts), shop, score=[kept])
+    assert (len(shop.batches), seen) == (n, [{"stop_reason": reason, "turns": n}])
+
+
+def test_a_prompt_is_the_first_message():
+    user, shop = User("[done]"), Shop()
+    rows = [ev.case("Hello from me.", user="Be greeted.", id="a")]
+    record_of(user, shop, rows=rows, score=[ev.contains("done 1")])
+    assert shop.batches[0][0].prompt[-1].content == "Hello from me."
+    assert user.batches[0][0].prompt[2].content == "Hello from me."
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        (("[done]",), "the simulated user stopped before its first message"),
+        ((" ",), "user, turn 1: the simulated user wrote nothing"),
+        (("Hi.", ""), "user, turn 2: the simulated user wrote nothing"),
+    ],
+)
+def test_a_user_that_says_nothing_is_an_error_and_not_stored(texts, error, tmp_path):
+    user = User(*texts)
+    record = record_of(user, folder=tmp_path)
+    assert (record.status, record.error) == (Status.ERRORED, error)
+    again = User("Hi.", "[done]")
+    assert record_of(again, folder=tmp_path).status is not Status.ERRORED or (
+        texts == ("[done]",)
+    )
+
+
+def test_a_user_model_that_fails_is_an_error_of_the_case():
+    class Broken(User):
+        def said(self, n, request):
+            return Response(error="down") if n == 1 else super().said(n, request)
+
+    record = record_of(Broken("Hi."))
+    assert record.error == "user, turn 2: down"
+    assert record.scores == ()
+
+
+def test_an_application_that_fails_names_the_turn():
+    class Down(Shop):
+        def answer(self, requests):
+            return [(n, Response(error="down")) for n in range(len(requests))]
+
+    assert record_of(User("Hi."), Down()).error == "turn 1: down"
+
+
+def test_conversations_advance_together_and_nothing_is_sent_twice(tmp_path):
+    class Named(User):
+        def said(self, n, request):
+            goal = request.prompt[0].content.split("goal: ")[1].split("\n")[0]
+            return Response(text=self.texts[n].format(goal))
+
+    user, shop = Named("I am {}.", "{}?", "[done]"), Shop()
+    rows = [ev.case(user=goal, id=goal, checks=[]) for goal in ("one", "two", "three")]
+    score = [ev.contains("done 2")]
+    run(user, shop, tmp_path, score, rows)
+    assert [len(one) for one in user.batches] == [3, 3, 3]
+    assert [len(one) for one in shop.batches] == [3, 3]
+    again = Named("Hi."), Shop()
+    result = run(*again, tmp_path, score, rows)
+    assert [one.batches for one in again] == [[], []]
+    assert result.tasks[0].records[0].scores[0].value == 1
+
+
+def test_repeats_and_seeds_give_conversations_of_their_own():
+    user = User("Hi.", "[done]")
+
+    @ev.eval(
+        score=[ev.contains("done")],
+        repeats=2,
+        user={"model": user, "seed": 5, "temperature": 0.7},
+    )
+    def talk():
+        yield ev.case(user="Be greeted.", id="a")
+
+    evaluate(talk, Shop())
+    first = user.batches[0]
+    assert [one.repeat for one in first] == [0, 1]
+    assert {(one.temperature, one.options) for one in first} == {(0.7, (("seed", 5),))}
+
+
+def test_a_judge_sees_whether_the_goal_is_reached():
+    seen = []
+
+    class Judge:
+        name = "judge"
+
+        def answer(self, requests):
+            seen.extend(one.prompt[-1].content for one in requests)
+            reply = json.dumps({"reason": "paid", "pass": True})
+            return [(n, Response(text=reply)) for n in range(len(requests))]
+
+    user = User("Hello.", "A-17.", "[done]")
+    record = record_of(user, score=["goal_reached"], judge=Judge())
+    assert (record.scores[0].value, record.scores[0].explanation) == (1, "paid")
+    (text,) = seen
+    rubric = text.partition("<rubric")[2]
+    assert "Goal: Get a refund." in rubric
+    assert "user: A-17." in rubric and "assistant: done 2" in rubric
+    assert "pay({})" in rubric
+
+
+def write(folder: Path, text: str = EVAL):
+    lines = [{"regex": "hurry", "text": "Please."}]
+    user = folder / "user.jsonl"
+    user.write_text("\n".join(map(json.dumps, lines)))
+    path = folder / "talk.yaml"
+    path.write_text(text.replace("MODEL", f"'scripted:{user}'"))
+    return path
+
+
+def test_it_is_written_in_yaml(tmp_path):
+    result = evaluate(write(tmp_path), Shop())
+    refund, hours = result.tasks[0].records
+    assert refund.scores[0].value == 1
+    assert hours.scores[0].unscored == "the row has no checks"
+    assert refund.doc.query == "Get a refund for A-17."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("max_turns: 4", "max_turns: 0", "max_turns is 0, not 1 to 100"),
+        ("max_turns: 4", "max_turn: 4", "unknown key 'max_turn'; did you mean"),
+        ("  model: MODEL\n", "", "user: model is missing"),
+        ("wish}}", "hope}}", "'hope'"),
+        ("user:\n", "user: me\nx:\n", "user is 'me', not a mapping"),
+        ("  max_turns: 4", "  stop: 1", "stop is 1, not text"),
+        ("wish: Learn", "turns: [Hi], wish: Learn", "both turns and a simulated user"),
+    ],
+)
+def test_mistakes_are_found_before_the_run(tmp_path, old, new, why):
+    with pytest.raises(TaskFileError) as error:
+        evaluate(write(tmp_path, EVAL.replace(old, new)), Shop())
+    assert why in str(error.value)
+    assert "talk.yaml:" in str(error.value)
+
+
+def test_a_case_with_a_user_needs_an_eval_with_a_model():
+    @ev.eval(score=[ev.contains("done")])
+    def talk():
+        yield ev.case(user="Be greeted.", id="a")
+
+    (record,) = evaluate(talk, Shop()).tasks[0].records
+    assert "the eval names no model for it" in record.error
+
+
+def test_the_documentation_has_the_prompt():
+    page = Path(__file__).parents[3] / "docs" / "simulated_users.md"
+    lines = [one.removeprefix(">") for one in page.read_text("utf-8").split("\n")]
+    assert " ".join(PROMPT.split()) in " ".join(" ".join(lines).split())
+
+
+def test_the_prompt_of_a_report_is_that_of_the_application():
+    record = record_of(User("Hi.", "[done]"), score=[ev.contains("no")])
+    assert prompt_of(record) == "user: Hi."
