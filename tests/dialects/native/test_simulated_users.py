@@ -281,5 +281,5 @@ def test_the_documentation_has_the_prompt():
 
 
 def test_the_prompt_of_a_report_is_that_of_the_application():
-    record = record_of(User("Hi.", "[done]"), score=[ev.contains("no")])
+    record = record_of(User("Hi.", "[done]"), score=["checks"])
     assert prompt_of(record) == "user: Hi."
