@@ -16,7 +16,7 @@ _KEPT = ("data", "calls", "contexts")
 """Fields of the answer to a turn that its message in the transcript has."""
 
 
-class Conversation:
+class ChatHistory:
     """The messages between a user and the tested model so far."""
 
     def __init__(self, first: Request, model: str, *, is_open: bool = True) -> None:
@@ -70,12 +70,12 @@ class Conversation:
 
 
 def conversation(case: Case, first: Request, model: str) -> Dialogue[Response]:
-    """Ask all turns of a case, one after the other; see :class:`Conversation`.
+    """Ask all turns of a case, one after the other; see :class:`ChatHistory`.
 
     Raises:
         DocumentError: A turn has no answer; the message names it.
     """
-    talk = Conversation(first, model)
+    talk = ChatHistory(first, model)
     for number, turn in enumerate(case.turns, 1):
         yield from talk.turn("" if number == 1 else turn.user, number)
     return talk.combined()

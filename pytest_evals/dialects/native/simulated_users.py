@@ -12,7 +12,7 @@ from pytest_evals.core.dialogue import Dialogue, ModelSource, ReadAsk
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Generate, Message, Request, Response
 from pytest_evals.core.task import MOST_REPEATS
-from pytest_evals.dialects.native.conversations import Conversation
+from pytest_evals.dialects.native.conversations import ChatHistory
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.templates import ScorerTemplate
 
@@ -112,7 +112,7 @@ class UserSimulator:
             DocumentError: One of both has no answer; the message names the turn.
         """
         assert case.user is not None
-        talk = Conversation(first, model, is_open=case.has_opening)
+        talk = ChatHistory(first, model, is_open=case.has_opening)
         spoken = [talk.opening] if case.has_opening else []
         reason = "max_turns"
         for number in range(1, self.max_turns + 1):
@@ -149,7 +149,7 @@ class UserSimulator:
         raise DocumentError(f"user, turn {number}: the simulated user wrote nothing")
 
     def _request(
-        self, role: UserRole, spoken: list[str], talk: Conversation, first: Request
+        self, role: UserRole, spoken: list[str], talk: ChatHistory, first: Request
     ) -> Generate:
         """The request for the next message; the assistant's texts are its input."""
         persona = f"The user: {role.persona}\n" if role.persona else ""
