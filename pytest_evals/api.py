@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Unpack, overload
 
 from pytest_evals.core.group import Group
-from pytest_evals.core.model import ModelLike
+from pytest_evals.core.model import Model, ModelLike
 from pytest_evals.core.model_results import ModelResults
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.reference import MIN_OVERLAP
@@ -30,7 +30,7 @@ from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
 from pytest_evals.masking.values import watch_environment
-from pytest_evals.models.http.spend_ledger import Ledger
+from pytest_evals.models.http.spend_ledger import Ledger, RunCaps
 from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook, check_spec
 from pytest_evals.models.spec import is_command
@@ -113,6 +113,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     stop: StopMode = "off",
     stop_error: float = 0.01,
     profile: Profile = "",
+    max_requests: int = 0,
+    max_cost: float = 0.0,
     plugins: Sequence[object] = (),
     reference: str = "",
 ) -> RunResult | ModelResults:
@@ -152,6 +154,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         profile: ``"release"`` as for ``--evals-profile``: inconclusive gates fail,
             thresholds without ``over`` are on the population, and ``options`` must not
             limit the documents.
+        max_requests: Most requests to all served models and applications together, as
+            for ``--evals-max-requests``; 0 for no maximum.
+        max_cost: Most that all served models together may cost; likewise.
         plugins: Objects or modules with hooks, like a ``conftest.py``;
             ``pytest_evals_result`` is called at the end. ``config`` is ``None``.
         reference: The name of the model that the others are compared with, of several;
@@ -201,6 +206,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         judge=judged_by,
         stores=folder is not None,
         hook=Plugins(plugins),
+        caps=RunCaps(max_requests, max_cost),
     )
     with remembering(), masking_logs(), repeating_interrupts():
         watch_environment()
@@ -246,6 +252,9 @@ class _Call:
     judge: Given
     stores: bool
     hook: Plugins
+    caps: RunCaps
+    closes: bool = False
+    """Whether the model is closed at the end: a class of sessions."""
     name: str = ""
     """The name of its model, of several."""
     runs: dict[str, Path] = field(default_factory=dict)
@@ -257,7 +266,8 @@ class _Call:
         spec = tested if isinstance(tested, str) else ""
         shown = spec or getattr(tested, "name", "")
         config = replace(self.config, name=shown, spec=spec, full_spec=spec)
-        return replace(self, config=config, model=tested, name=name)
+        closes = isinstance(given, type)
+        return replace(self, config=config, model=tested, name=name, closes=closes)
 
     def run_all(self, models: Mapping[str, Any], reference: str) -> ModelResults:
         """Run the models one after the other, and compare them."""
@@ -279,7 +289,7 @@ class _Call:
     def run(self) -> RunResult:
         """Read, answer, score, judge and write."""
         config, hook = self.config, self.hook.hook
-        Ledger.begin_run()
+        Ledger.begin_run(caps=self.caps)
         self._check_specs()
         suite = self._suite()
         with ExitStack() as closing:
@@ -300,6 +310,8 @@ class _Call:
                 models, self._answers(), self.judge, no_judge=NO_JUDGE
             )
             run.baselines.add(references)
+            if self.closes and isinstance(self.model, Model):
+                closing.callback(self.model.close)
             model = open_model(inference.answers, self.model, closing)
             closing.callback(inference.close)  # also if the run raises an error
             inference.open(None, model)

@@ -81,6 +81,10 @@ class Model(ABC):
         are not deterministic, even at temperature 0."""
         return False
 
+    def end(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
+        """Called with the requests of a document when it is complete, so that a model
+        can close what it keeps open between them, such as sessions."""
+
     def expect(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
@@ -171,6 +175,10 @@ class AdaptedModel(Model):
         """Set it if the object has such a member."""
         if hasattr(self._given, "on_response"):
             self._given.on_response = given
+
+    def end(self, requests: Sequence[Request], /) -> None:
+        """Pass the requests on if the object has such a method."""
+        self._member("end", super().end)(requests)
 
     def stop_sending(self) -> None:
         """Call the object's method."""

@@ -75,6 +75,24 @@ class SpendPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpPlan:
+    """The requests to a model that depend on answers, at most.
+
+    Args:
+        spend: Their tokens and cost, if the model is served.
+    """
+
+    model: str
+    n_requests: int
+    spend: SpendPlan | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The highest cost; ``None`` if it is unknown."""
+        return None if self.spend is None else highest_cost(self.spend)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """The plan of a run."""
 
@@ -84,6 +102,18 @@ class RunPlan:
     """The earlier run that the estimates are based on; empty if missing."""
     flips: float = 0.0  # assumed flip rate between two runs
     spend: tuple[SpendPlan, ...] = ()  # requests and cost, for each served model
+    follow_ups: tuple[FollowUpPlan, ...] = ()  # for each model
+    max_requests: int = 0  # cap of all models together, 0 for none
+    max_cost: float = 0.0  # likewise
+
+
+def highest_cost(plan: SpendPlan, n_generated: float | None = None) -> float | None:
+    """The cost of requests with so many generated tokens, by default with as many as
+    possible; ``None`` if it is unknown."""
+    n = plan.most_tokens if n_generated is None else n_generated
+    if plan.prices is None or plan.n_prompt_tokens is None or n is None:
+        return None
+    return (plan.n_prompt_tokens * plan.prices[0] + n * plan.prices[1]) / 1e6
 
 
 def amount(cost: float, n_digits: int = 4) -> str:

@@ -209,6 +209,9 @@ class Task:
             yields lists of ``Ask`` and is sent lists of ``Response``. Its requests
             depend on the record and the responses alone. Raises ``DocumentError`` if
             the document cannot be continued.
+        longest: As ``follow_up``, but for answers that lead to as many requests as
+            possible, so that a plan can count them; ``None`` if requests are not
+            bounded.
         models: Names in ``Ask.model`` → auxiliary models, such as judges.
         asks_model: Whether the tested model gets any requests.
         shows_images: Whether its requests have images, if the task's file
@@ -258,6 +261,7 @@ class Task:
     begin: Callable[[Record], None] | None = None
     exclude: Callable[[Record], str] | None = None
     follow_up: Callable[[Record], Dialogue[object]] | None = None
+    longest: Callable[[Record], Dialogue[object]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
     asks_model: bool = True
     shows_images: bool = False

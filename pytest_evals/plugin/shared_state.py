@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
-from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
+from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
 from pytest_evals.plugin.outcome import SessionOutcome
 from pytest_evals.plugin.rerun_scores import RerunScores
 from pytest_evals.plugin.settings.options import OPTIONS
@@ -59,7 +59,8 @@ class SharedState(Generic[OfModel]):
     def _begin_ledger(self) -> None:
         """Count for spend caps from 0; workers share a file with their controller,
         which has begun it."""
+        caps = RunCaps(self.options.max_requests, self.options.max_cost)
         if self.assignment is not None:
-            Ledger.begin_run(str(Path(self.assignment.stop).with_name(LEDGER)))
+            Ledger.begin_run(str(Path(self.assignment.stop).with_name(LEDGER)), caps)
         elif not is_distributed(self.config):
-            Ledger.begin_run()
+            Ledger.begin_run(caps=caps)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from pytest_evals.core.case import Case
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS
@@ -22,6 +23,7 @@ from pytest_evals.data.user_files import path_error
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows
 from pytest_evals.errors import OptionError, suggestion
+from pytest_evals.models.python.functions import is_session_class
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.config import StopMode
 from pytest_evals.run.profile import PROFILES, Profile, conflict
@@ -51,6 +53,8 @@ class Settings(TypedDict, total=False):
     stop: StopMode
     stop_error: float
     profile: Profile
+    max_requests: int
+    max_cost: float
     plugins: Sequence[object]
     reference: str
 
@@ -182,6 +186,10 @@ def _is_source(value: object) -> bool:
     )
 
 
+def _is_amount(value: object) -> bool:
+    return is_finite(value) and value >= 0
+
+
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
@@ -195,6 +203,7 @@ def _is_model(value: object) -> bool:
         getattr(value, "answer", None)
     )
     is_function = callable(value) and not isinstance(value, type)
+    is_function = is_function or is_session_class(value)
     return is_instance or is_function or (isinstance(value, str) and bool(value))
 
 
@@ -279,6 +288,8 @@ _ARGUMENTS: Mapping[str, Check] = {
     "stop": (_of(str), "'off', 'curtail' or 'auto'"),
     "stop_error": (_is_number, "a fraction from 0 to 1"),
     "profile": (_of(str), "'' or 'release'"),
+    "max_requests": (_is_count, "a whole number, 0 for no maximum"),
+    "max_cost": (_is_amount, "a finite number, 0 for no maximum"),
     "plugins": (_is_list, "a list of objects or modules with hooks"),
     "reference": (_of(str), "the name of a model, as a str"),
 }

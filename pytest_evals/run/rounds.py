@@ -83,6 +83,7 @@ def followed(
     open_: dict[int, Dialogue[Record]] = {}
     for i, record in first:
         if record.error or tasks[i].follow_up is None:
+            model.end(record.requests)
             yield i, record
         else:
             open_[i] = _dialogue(record, tasks[i])
@@ -95,8 +96,21 @@ def followed(
                 asks[i] = dialogue.send(responses[i])
             except StopIteration as end:
                 del open_[i]
+                _end(end.value, tasks[i], model, auxiliary_models)
                 yield i, end.value
         responses = _round(asks, tasks, model, auxiliary_models, tally)
+
+
+def _end(
+    record: Record, task: Task, model: Model, auxiliary_models: AuxiliaryModels
+) -> None:
+    """Let the tested model close what it keeps open for a document."""
+    model.end(record.requests)
+    own = [one for one in record.exchanges if one.model in TESTED]
+    if own:
+        name = own[-1].model
+        tested = auxiliary_models(task, name) if name else model
+        tested.end([one.request for one in own])
 
 
 def _dialogue(record: Record, task: Task) -> Dialogue[Record]:

@@ -30,7 +30,12 @@ from pytest_evals.scorers.model_scorer import (
     closed_object,
     judge_request,
 )
-from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
+from pytest_evals.scorers.templates import (
+    ANSWER_NAMES,
+    CASE_NAMES,
+    ScorerTemplate,
+    prompt_text,
+)
 
 NoClaims = Literal["unscored", "wrong"]
 _MAX_TOKENS = 4096
@@ -115,7 +120,8 @@ class ClaimScorer(ModelScorer):
         """The column with the documents, which rows must have."""
         if not self.contexts.isidentifier():
             return ()
-        text = f"{{{{ {self.contexts} }}}}"
+        is_ours = self.contexts in ANSWER_NAMES | CASE_NAMES
+        text = f"{{{{ {'row.' * is_ours}{self.contexts} }}}}"
         return (ScorerTemplate(f"{self.name}: contexts", text),)
 
     @property

@@ -124,6 +124,11 @@ class StoredModel(Model):
         elif missing:
             yield from self._ask(requests, keys, missing)
 
+    def end(self, requests: Sequence[Request], /) -> None:
+        """Pass the requests of a complete document to an open model."""
+        if self._model is not None:
+            self._model.end(requests)
+
     def expect(self, requests: Sequence[Request], /) -> None:
         """Announce further requests to the model; passed on once it has started its
         current ones."""

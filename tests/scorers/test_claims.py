@@ -124,10 +124,15 @@ def test_a_context_without_text_is_not_an_empty_document():
     assert found.unscored == "judge: a context has no text"
 
 
-def test_documents_can_be_in_a_column():
+@pytest.mark.parametrize("column", ["passages", "contexts"])
+def test_documents_can_be_in_a_column(column):
+    scorer = ev.faithfulness(contexts=column)
+    row = {column: [CONTEXTS[0]["text"]]}
+    assert score_of(scorer, returned={"contexts": []}, **row).value == 0.5
+
+
+def test_a_missing_column_of_documents_is_found_before_the_run():
     scorer = ev.faithfulness(contexts="passages")
-    found = score_of(scorer, returned={"contexts": []}, passages=[CONTEXTS[0]["text"]])
-    assert found.value == 0.5
     with pytest.raises(ev.TaskFileError, match="passages"):
         run(scorer)
 

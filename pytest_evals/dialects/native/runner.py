@@ -90,8 +90,11 @@ class EvalRunner:
         is_later = bool(is_chat) or self.own_model is not None
         return asked._replace(requests=()) if is_later else asked
 
-    def follow_up(self, record: Record) -> Dialogue[_Answers]:
-        """Ask the eval's own model, if the session has none; then the judges."""
+    def follow_up(
+        self, record: Record, *, is_longest: bool = False
+    ) -> Dialogue[_Answers]:
+        """Ask the eval's own model, if the session has none; then the judges.
+        ``is_longest``: also about answers that lack the part that is scored."""
         responses: Sequence[Response] = record.responses
         case = replace(
             self._rows.cases.case(record.index), id=record.doc.id, row=record.doc.row
@@ -108,7 +111,9 @@ class EvalRunner:
         answered = [one.raise_for_error() for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, ModelScorer)]
         dialogues = [
-            self._judged(one, each, case) for one in judges for each in answered
+            one.dialogue(each, case) if is_longest else self._judged(one, each, case)
+            for one in judges
+            for each in answered
         ]
         judged = yield from together(dialogues)
         return _Answers(case, responses, judged)

@@ -63,6 +63,9 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         rows=rows,
         ask=runner.ask,
         follow_up=runner.follow_up if models or parts.has_turns else None,
+        longest=partial(runner.follow_up, is_longest=True)
+        if models or parts.has_turns
+        else None,
         models=models,
         asks_model=runner.own_model is None,
         shows_images=parts.shows_images and runner.own_model is None,

@@ -216,7 +216,11 @@ async def _made(
 ) -> tuple[_Sender, RetryingClient]:
     """Client and retry layer, created in their event loop."""
     cap = SpendCap(
-        f"latticeflow:{name}", name, connection.max_requests, connection.max_cost
+        f"latticeflow:{name}",
+        name,
+        connection.max_requests,
+        connection.max_cost,
+        has_costs=bool(connection.price_in or connection.price_out),
     )
     made = sender()
     return made, RetryingClient(made, connection, usage, backoff, cap)

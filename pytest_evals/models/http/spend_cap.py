@@ -1,4 +1,5 @@
-"""Spend caps: the maximum of requests and of cost of a model in one run.
+"""Spend caps: the maximum of requests and of cost of a model, and of all models
+together, in one run.
 
 A request is counted before it is sent, at the highest cost that it may have, and its
 real cost replaces that when the reply is there. Requests in flight therefore never
@@ -13,11 +14,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from pytest_evals.core.run_plan import amount, cap_amount
-from pytest_evals.errors import SpendCapError
+from pytest_evals.errors import OptionError, SpendCapError
 from pytest_evals.models.http.event_loop import pause
-from pytest_evals.models.http.spend_ledger import MOST, Ledger, Spent
+from pytest_evals.models.http.spend_ledger import MOST, RUN, Ledger, Spent
 
 _UNIT = 1e-12
 """Costs are whole numbers of this unit, since sums of floats are not exact."""
@@ -36,6 +38,19 @@ class Payment:
     """Its real cost; ``None`` while unknown, which counts as the highest."""
 
 
+class _Account(NamedTuple):
+    """The caps of a model, or of the run."""
+
+    name: str
+    max_requests: int
+    max_cost: float
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The caps in units; a high number for none."""
+        return self.max_requests or MOST, round(self.max_cost / _UNIT) or MOST
+
+
 class SpendCap:
     """The caps of one model; used in one event loop."""
 
@@ -45,6 +60,8 @@ class SpendCap:
         name: str = "",
         max_requests: int = 0,
         max_cost: float = 0.0,
+        *,
+        has_costs: bool = True,
     ) -> None:
         """Set the caps; 0 is none.
 
@@ -52,16 +69,29 @@ class SpendCap:
             model: The model's spec; models with the same one share their caps.
             max_requests: Maximum of requests, retries included.
             max_cost: Maximum of cost.
+            has_costs: Whether the cost of requests is known.
+
+        Raises:
+            OptionError: The run has a maximum of cost, and the model's is unknown.
         """
         self._model, self._name = model, name
-        self._max_requests, self._max_cost = max_requests, max_cost
+        self._accounts = {
+            model: _Account(name, max_requests, max_cost),
+            RUN: _Account("the run", *Ledger.caps),
+        }
+        self._max_cost = max_cost or Ledger.caps.max_cost
+        if Ledger.caps.max_cost and not has_costs:
+            raise OptionError(
+                f"the run has a maximum of cost, and the prices of {name} are unknown\n"
+                "  fix: set price_in= and price_out= per million tokens in its spec"
+            )
         self._ledger: Ledger | None = None
-        if max_requests or max_cost:
+        if any(one.max_requests or one.max_cost for one in self._accounts.values()):
             self._ledger = Ledger.of_run()
             self._ledger.open(model)
         self._in_flight = 0
         self._reserved = 0
-        self._knows_costs = not max_cost
+        self._knows_costs = not self._max_cost
         self._settled = asyncio.Event()
         self._reached = ""
         self._seen, self._seen_at = Spent(), 0.0
@@ -84,7 +114,7 @@ class SpendCap:
             self._in_flight -= 1
             self._reserved -= reserved
             cost = reserved
-            if payment.cost is not None and most_units:
+            if payment.cost is not None and self._max_cost:
                 cost = min(round(payment.cost / _UNIT), MOST)
             self._knows_costs |= cost > 0
             factor = cost / most_units if most_units else 1.0
@@ -92,21 +122,17 @@ class SpendCap:
             self._settled.set()
 
     async def _take(self, ledger: Ledger, most: int) -> int:
-        limits = (
-            self._max_requests or MOST,
-            round(self._max_cost / _UNIT) or MOST,
-        )
+        own, of_run = (one.limits for one in self._accounts.values())
         while not self._reached:
             # Nothing is known of costs before the first reply: send one request.
             if self._knows_costs or not self._in_flight:
-                reserved = ledger.take(self._model, most, limits)
+                reserved = ledger.take(self._model, most, own, of_run)
                 if reserved >= 0:
                     return reserved
-                spent = ledger.spent(self._model)
-                if spent.n_requests >= limits[0]:
-                    self._reached = f"max_requests={self._max_requests}"
-                elif not self._in_flight and not self._others_run(spent):
-                    self._reached = self._cost_reached(spent, most, limits[1])
+                factor = ledger.spent(self._model).factor
+                for key, account in self._accounts.items():
+                    why = self._why(account, ledger.spent(key), ceil(most * factor))
+                    self._reached = self._reached or why
                 if self._reached:
                     break
             self._settled.clear()
@@ -114,7 +140,23 @@ class SpendCap:
                 async with asyncio.timeout(_LOOK_S):
                     await self._settled.wait()
             await pause(0)
-        raise SpendCapError(f"spend cap of {self._name} reached: {self._reached}")
+        raise SpendCapError(f"spend cap of {self._reached}")
+
+    def _why(self, account: _Account, spent: Spent, most: int) -> str:
+        """Which cap is reached for good; empty if none is."""
+        n, limit = account.limits
+        if spent.n_requests >= n:
+            return f"{account.name} reached: max_requests={account.max_requests}"
+        if spent.cost + spent.reserved + most <= limit:
+            return ""
+        if self._in_flight or self._others_run(spent):
+            return ""
+        fix = "; raise max_cost, or lower max_gen_toks" if most > limit else ""
+        return (
+            f"{account.name} reached: max_cost={cap_amount(account.max_cost)} "
+            f"({amount((spent.cost + spent.reserved) * _UNIT)} is spent, and the next "
+            f"request may cost {amount(most * _UNIT)}{fix})"
+        )
 
     def _others_run(self, spent: Spent) -> bool:
         """Whether requests of other processes, or of another model of the same spec,
@@ -124,12 +166,3 @@ class SpendCap:
         if spent != self._seen:
             self._seen, self._seen_at = spent, now
         return spent.reserved > self._reserved and now - self._seen_at < _LOST_S
-
-    def _cost_reached(self, spent: Spent, most: int, limit: int) -> str:
-        next_cost = ceil(most * spent.factor)
-        fix = "; raise max_cost, or lower max_gen_toks" if next_cost > limit else ""
-        return (
-            f"max_cost={cap_amount(self._max_cost)} "
-            f"({amount((spent.cost + spent.reserved) * _UNIT)} is spent, and the next "
-            f"request may cost {amount(next_cost * _UNIT)}{fix})"
-        )

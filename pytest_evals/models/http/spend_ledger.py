@@ -27,12 +27,28 @@ class Spent(NamedTuple):
     """By how much a real cost has exceeded the highest by its length."""
 
 
+class RunCaps(NamedTuple):
+    """Maximum of requests and of cost of all models of a run together; 0 is none."""
+
+    max_requests: int = 0
+    max_cost: float = 0.0
+
+
+RUN = ""
+"""The row of the run, in which all models count."""
+Limits = tuple[int, int]
+"""Maximum of requests and of cost."""
+NO_LIMITS = (MOST, MOST)
+
+
 class Ledger:
     """Requests and costs of the models of a run, in memory or in a file that several
     processes share."""
 
     _path: ClassVar[str] = ""
     _current: ClassVar[Ledger | None] = None
+    caps: ClassVar[RunCaps] = RunCaps()
+    """The caps of the current run."""
 
     def __init__(self, path: str = "") -> None:
         import sqlite3  # most runs have no spend cap
@@ -49,10 +65,14 @@ class Ledger:
         self._database.execute(_TABLE)
 
     @classmethod
-    def begin_run(cls, path: str = "") -> None:
-        """Count from 0 in models that are opened from now on. ``path``: a file that
-        other processes of the run use too; empty for none."""
-        cls._path, cls._current = path, None
+    def begin_run(cls, path: str = "", caps: RunCaps = RunCaps()) -> None:  # noqa: B008
+        """Count from 0 in models that are opened from now on.
+
+        Args:
+            path: A file that other processes of the run use too; empty for none.
+            caps: Those of all models together.
+        """
+        cls._path, cls._current, cls.caps = path, None, caps
 
     @classmethod
     def of_run(cls) -> Ledger:
@@ -62,17 +82,20 @@ class Ledger:
         return cls._current
 
     def open(self, model: str) -> None:
-        """Add a model; one that exists keeps its counts."""
-        row = (model, *Spent())
+        """Add a model and the run; those that exist keep their counts."""
         query = "INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?, ?)"
-        self._database.execute(query, row)
+        for name in (model, RUN):
+            self._database.execute(query, (name, *Spent()))
 
-    def take(self, model: str, most: int, limits: tuple[int, int]) -> int:
+    def take(
+        self, model: str, most: int, limits: Limits, of_run: Limits = NO_LIMITS
+    ) -> int:
         """Count a request if it fits.
 
         Args:
             most: The highest cost that it may have, by its length.
-            limits: Maximum of requests and of cost.
+            limits: Those of the model.
+            of_run: Those of all models together.
 
         Returns:
             Its reserved cost, -1 if it does not fit.
@@ -82,15 +105,17 @@ class Ledger:
             database.execute("BEGIN IMMEDIATE")
             spent = self.spent(model)
             cost = math.ceil(most * spent.factor)
-            fits = (
-                spent.n_requests < limits[0]
-                and spent.cost + spent.reserved + cost <= limits[1]
+            pairs = ((spent, limits), (self.spent(RUN), of_run))
+            fits = all(
+                one.n_requests < most_requests
+                and one.cost + one.reserved + cost <= most_cost
+                for one, (most_requests, most_cost) in pairs
             )
             if fits:
                 database.execute(
                     "UPDATE spent SET requests = requests + 1, "
-                    "reserved = reserved + ? WHERE model = ?",
-                    (cost, model),
+                    "reserved = reserved + ? WHERE model IN (?, ?)",
+                    (cost, model, RUN),
                 )
             database.execute("COMMIT")
         return cost if fits else -1
@@ -100,10 +125,10 @@ class Ledger:
         cost, divided by the highest by its length."""
         query = (
             "UPDATE spent SET cost = cost + ?, reserved = reserved - ?, "
-            "factor = max(factor, ?) WHERE model = ?"
+            "factor = max(factor, ?) WHERE model IN (?, ?)"
         )
         with self._lock:
-            self._database.execute(query, (cost, reserved, factor, model))
+            self._database.execute(query, (cost, reserved, factor, model, RUN))
 
     def spent(self, model: str) -> Spent:
         """The requests and costs so far."""

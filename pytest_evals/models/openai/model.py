@@ -79,7 +79,13 @@ class OpenAIModel(BackgroundModel):
             if probed is None
             else probed._usage
         )
-        cap = SpendCap(name, settings.target, settings.max_requests, settings.max_cost)
+        cap = SpendCap(
+            name,
+            settings.target,
+            settings.max_requests,
+            settings.max_cost,
+            has_costs=bool(settings.price_in or settings.price_out),
+        )
         self._transport, self._client, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff(), cap)
         )

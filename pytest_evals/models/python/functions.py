@@ -19,6 +19,8 @@ from pytest_evals.data.calls import error_text
 from pytest_evals.errors import OptionError, Place, did_you_mean, suggestion
 
 Function = Callable[..., Any]
+SESSION_METHOD = "respond"
+"""The method of a class of sessions that answers."""
 _PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
 """Files that mark the root folder of a project."""
 
@@ -38,9 +40,16 @@ def load_function(target: str) -> Function:
             owner = getattr(owner, name)
         except AttributeError:
             raise OptionError(_no_attribute(target, module, owner, name)) from None
-    check_function(owner, f"python:{target}")
+    if not is_session_class(owner):
+        check_function(owner, f"python:{target}")
     function: Function = owner
     return function
+
+
+def is_session_class(given: object) -> bool:
+    """Whether an object is a class of sessions
+    (:mod:`~pytest_evals.models.python.sessions`)."""
+    return isinstance(given, type) and callable(getattr(given, SESSION_METHOD, None))
 
 
 def check_function(function: object, name: str) -> None:
@@ -48,7 +57,8 @@ def check_function(function: object, name: str) -> None:
     be called."""
     if isinstance(function, type):
         raise OptionError(
-            f"{name} is a class; name a function, or an instance with __call__"
+            f"{name} is a class without a method respond\n"
+            "  fix: name a function, an instance with __call__, or a class of sessions"
         )
     if not callable(function):
         raise OptionError(f"{name} is {described(function)}, not a function")
@@ -57,7 +67,7 @@ def check_function(function: object, name: str) -> None:
 def qualified_name(function: Function) -> str:
     """Module and name of a function, ``my_app:respond``. Functions without a name of
     their own have a line number."""
-    inner = unwrapped(function)
+    inner = function if isinstance(function, type) else unwrapped(function)
     if not hasattr(inner, "__qualname__"):
         inner = type(inner)
     module = getattr(inner, "__module__", None) or "builtins"
@@ -102,6 +112,8 @@ def unwrapped(function: Function) -> Function:
 
 def code_owner(function: Function) -> object:
     """The object with the code of a function; of an instance, its ``__call__``."""
+    if isinstance(function, type):
+        return getattr(function, SESSION_METHOD, None)
     inner = unwrapped(function)
     if hasattr(inner, "__code__"):
         return inner

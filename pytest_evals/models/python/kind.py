@@ -17,6 +17,7 @@ from pytest_evals.models.python.model import (
     fingerprint_of_version,
 )
 from pytest_evals.models.python.parameters import parameters_of
+from pytest_evals.models.python.sessions import AppSessions
 from pytest_evals.models.python.settings import read_settings
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
@@ -33,7 +34,10 @@ def _check_ready(spec: ModelSpec) -> None:
     """Import the function and check its parameters and version."""
     settings = read_settings(spec)
     function = load_function(settings.target)
-    parameters_of(function, settings.target)
+    if isinstance(function, type):
+        AppSessions(function, settings.target)
+    else:
+        parameters_of(function, settings.target)
     version_of(function, settings.version)
 
 

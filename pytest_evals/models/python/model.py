@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.latency import Timings
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
@@ -29,11 +31,13 @@ from pytest_evals.models.python.calls import (
 from pytest_evals.models.python.functions import (
     check_function,
     code_owner,
+    is_session_class,
     qualified_name,
     version_of,
 )
 from pytest_evals.models.python.parameters import parameters_of
 from pytest_evals.models.python.returns import response_in
+from pytest_evals.models.python.sessions import AppSessions
 from pytest_evals.models.python.settings import (
     CONCURRENCY,
     RETRIES,
@@ -50,6 +54,8 @@ _BLOCKED_S = 1.0
 """Seconds after which a blocked event loop is worth a note."""
 _CLOSE_S = 2.0
 """Seconds that cancelled coroutines may take when the session ends."""
+_SESSIONS_S = 30.0
+"""Seconds that open sessions may take to close when the run ends."""
 _TRANSIENT = (
     "ConnectError",
     "ConnectionError",
@@ -76,7 +82,7 @@ def model_of(given: object, source: str) -> Model:
         ModelError: It is neither.
         OptionError: It is a function with other parameters.
     """
-    is_class = isinstance(given, type)
+    is_class = isinstance(given, type) and not is_session_class(given)
     is_function = callable(given) and not is_class and not hasattr(given, "answer")
     return PythonModel(given) if is_function else as_model(given, source)  # type: ignore[arg-type]
 
@@ -110,17 +116,24 @@ class PythonModel(BackgroundModel):
         """
         super().__init__()
         check_limits(concurrency, time_limit, retries, max_requests)
-        check_function(function, "the model's function")
+        if not isinstance(function, type) or not is_session_class(function):
+            check_function(function, "the model's function")
         self.label = qualified_name(function)
         """The function's name in messages."""
         self.name = f"python:{self.label}"
         self._function = function
+        self._ending: set[Future[None]] = set()
+        self._sessions: AppSessions | None = None
+        if isinstance(function, type):
+            self._sessions = AppSessions(function, self.label)
+            function = self._sessions.answer
         self._parameters = parameters_of(function, self.label)
-        self._version = version_of(function, version)
+        used = self._parameters if self._sessions is None else self._sessions.parameters
+        self._version = version_of(self._function, version)
         self.fingerprint: Mapping[str, Any] | None = None
         if self._version:
             self.fingerprint = fingerprint_of_version(self.label, self._version)
-        self._takes_request = any(p.value == "request" for p in self._parameters)
+        self._takes_request = any(p.value == "request" for p in used)
         self._concurrency, self._limit_s = concurrency, time_limit
         self._retries, self._backoff = retries, Backoff()
         self._random = Random()
@@ -161,6 +174,14 @@ class PythonModel(BackgroundModel):
                 "  fix: await an asynchronous client, or write a plain function, which "
                 "runs in threads"
             )
+        if self._sessions is not None and self._sessions.n_replayed:
+            notes.append(
+                f"{self._sessions.n_replayed} turns whose responses were stored were "
+                "sent again to new sessions\n"
+                "  fix: define restore(messages)"
+            )
+        if self._sessions is not None and (faults := self._sessions.faults):
+            notes.append(f"{len(faults)} sessions were not closed: {faults[0]}")
         if self._calls.n_late:
             n = self._calls.n_late
             calls = "1 call" if n == 1 else f"{n} calls"
@@ -182,8 +203,19 @@ class PythonModel(BackgroundModel):
             self._background.run(self._calls.open())
         yield from self._answers(requests, range(len(requests)), self._concurrency)
 
+    def end(self, requests: Sequence[Request]) -> None:
+        """Close the sessions of a complete document."""
+        if self._sessions is not None and self._background.is_running:
+            ending = self._background.start(self._sessions.end(requests))
+            self._ending = {one for one in self._ending if not one.done()} | {ending}
+
     def close(self) -> None:
-        """Cancel running coroutines; threads still running end with the process."""
+        """Close open sessions and cancel running coroutines; threads still running
+        end with the process."""
+        if self._sessions is not None and self._background.is_running:
+            with suppress(TimeoutError):
+                wait(self._ending, _SESSIONS_S)
+                self._background.start(self._sessions.close()).result(_SESSIONS_S)
         with suppress(TimeoutError):
             self._background.close(self._calls.close, _CLOSE_S)
 
@@ -199,8 +231,9 @@ class PythonModel(BackgroundModel):
         while True:
             attempt += 1
             try:
-                async with self._cap.request(0.0):
+                async with self._cap.request(0.0) as payment:
                     outcome, took_s = await self._called(request, again)
+                    payment.cost = cost_of(outcome.value)
             except SpendCapError as error:
                 return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
@@ -265,6 +298,13 @@ class PythonModel(BackgroundModel):
         for stop in request.stop:
             text = text.split(stop)[0] if stop else text
         return found if text == found.text else replace(found, text=text, finish="stop")
+
+
+def cost_of(value: object) -> float | None:
+    """The cost in a return value; ``None`` if it is unknown."""
+    is_mapping = isinstance(value, Mapping)
+    cost = value.get("cost") if is_mapping else getattr(value, "cost", None)  # type: ignore[attr-defined]
+    return cost if is_finite(cost) and cost >= 0 else None
 
 
 def fingerprint_of_version(name: str, version: str) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
+from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
 from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED
@@ -72,7 +72,9 @@ class Controller:
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
         """Set the device and the number of threads of each slot, before its worker
         imports anything."""
-        Ledger.begin_run(str(self._stop.with_name(LEDGER)))
+        options = self._config.stash[OPTIONS]
+        caps = RunCaps(options.max_requests, options.max_cost)
+        Ledger.begin_run(str(self._stop.with_name(LEDGER)), caps)
         self._n = len(specs)
         self._free = list(range(len(specs)))
         devices = visible_devices()

@@ -30,6 +30,7 @@ from pytest_evals.plugin.gate_documents import (
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
+from pytest_evals.plugin.modes.follow_ups import follow_up_line
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.own_documents import (
     create_all,
@@ -175,6 +176,8 @@ class SessionHooks:
         lines = collected_lines(self._session, items)
         if lines:
             lines += profile_line(self._session.options.profile)
+        if lines and self._sends and self._session.assignment is None:
+            lines += follow_up_line(self._session, items)
         if lines and not self._sends:
             lines += warning_lines(self._session)
         if not self._session.options.write_out:

@@ -24,6 +24,7 @@ from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
+from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.early_stopping import control_of
@@ -64,6 +65,7 @@ class PlanMode:
         for item in items:
             if isinstance(item, DocItem):
                 by_task.setdefault(item.job.task.name, []).append(item)
+        documents = [one for members in by_task.values() for one in members]
         run = self._last()
         pace = self._pace()
         spec = self._session.run.config.full_spec
@@ -76,6 +78,9 @@ class PlanMode:
             source=str(run.path) if run is not None and gates else "",
             flips=USUAL_FLIPS,
             spend=tuple(self._spend(tasks)),
+            follow_ups=tuple(follow_up_plans(self._session, documents)),
+            max_requests=self._session.options.max_requests,
+            max_cost=self._session.options.max_cost,
         )
 
     def _spend(self, tasks: Sequence[TaskPlan]) -> Iterator[SpendPlan]:
@@ -93,7 +98,7 @@ class PlanMode:
             elif plan is not None:
                 each = self._tokens_per_reply(source)
                 n_generated = None if each is None else each * plan.n_requests
-                yield replace(plan, model=_name(source), n_generated=n_generated)
+                yield replace(plan, model=name_of(source), n_generated=n_generated)
 
     def _tokens_per_reply(self, source: ModelSource) -> float | None:
         """Return the generated tokens per reply of a judge or another auxiliary model
@@ -310,13 +315,6 @@ class PlanMode:
             if not results.get("n_reused") and results.get("counts"):
                 return results["counts"], float(results.get("model_seconds") or 0)
         return None
-
-
-def _name(source: ModelSource) -> str:
-    if isinstance(source, ModelOpener):
-        return source.name
-    spec = parse_spec(str(source))
-    return f"{spec.kind}:{masked_text(spec.target)}"
 
 
 def _without_caps(spec: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_evals.plugin.settings.values import (
+    amount,
     at_least,
     baseline_name,
     generation,
@@ -389,6 +390,22 @@ class Options:
         "model.",
         default="5%",
         read=percent,
+    )
+    max_requests: int = option(
+        "model",
+        "N",
+        "Send at most N requests in this run to all served models and applications "
+        "together: tested model, judges and simulated users.",
+        read=at_least(1, "a positive whole number"),
+        empty=0,
+    )
+    max_cost: float = option(
+        "model",
+        "AMOUNT",
+        "Spend at most this much in this run on all served models together, in the "
+        "currency of their prices.",
+        read=amount,
+        empty=0.0,
     )
     strict: bool = flag("gates", "Fail a document whose answer is wrong.")
     latticeflow_config: Mapping[str, Any] = entries(

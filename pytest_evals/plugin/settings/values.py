@@ -51,6 +51,17 @@ def seconds(text: str) -> float:
     return number
 
 
+def amount(text: str) -> float:
+    """An amount of money above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise ValueError("expected an amount above 0, such as 2.50")
+    return number
+
+
 def shard(text: str) -> str:
     """A part of a suite and their number, as ``K/N``."""
     part, slash, n = (one.strip() for one in text.partition("/"))

@@ -12,6 +12,7 @@ from pytest_evals.core.run_plan import (
     TaskPlan,
     amount,
     cap_amount,
+    highest_cost,
 )
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
@@ -49,6 +50,7 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
         name = f"{spend.model}: " if spend.model else ""
         for text in _spend(spend):
             lines += _wrapped(f"{name}{text}", width)
+    lines += [line for text in _follow_ups(forecast) for line in _wrapped(text, width)]
     if forecast.gates:
         lines += [TableLine("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
@@ -116,6 +118,37 @@ def _spend(plan: SpendPlan) -> Iterator[str]:
         yield f"max_requests={plan.max_requests}: {fits}"
     if plan.max_cost:
         yield f"max_cost={cap_amount(plan.max_cost)}: {_fit(plan, most)}"
+
+
+def _follow_ups(forecast: RunPlan) -> Iterator[str]:
+    """Describe the requests that depend on answers, and all requests together."""
+    for one in forecast.follow_ups:
+        parts = [f"at most {one.n_requests:,}"]
+        spend = one.spend
+        if spend is not None and spend.n_prompt_tokens and spend.most_tokens:
+            parts.append(f"at most {spend.most_tokens:,} generated tokens")
+        if one.cost is not None:
+            parts.append(f"cost at most ~{amount(one.cost)}")
+        yield f"follow-up requests to {one.model}: {'; '.join(parts)}"
+    caps = forecast.max_requests or forecast.max_cost
+    if not (forecast.follow_ups or caps):
+        return
+    n = sum(one.n_requests for one in forecast.spend)
+    n += sum(one.n_requests for one in forecast.follow_ups)
+    costs = [highest_cost(one) for one in forecast.spend]
+    costs += [one.cost for one in forecast.follow_ups]
+    known = [one for one in costs if one is not None]
+    text = f"in all: at most {n:,} requests"
+    if known:
+        text += f"; cost at most ~{amount(sum(known))}"
+        text += " for models with prices" * (len(known) < len(costs))
+    yield text
+    words = ("not expected to be reached", "may be reached")
+    if most := forecast.max_requests:
+        yield f"max_requests={most}: {words[n > most]}"
+    if forecast.max_cost:
+        is_reached = sum(known) > forecast.max_cost
+        yield f"max_cost={cap_amount(forecast.max_cost)}: {words[is_reached]}"
 
 
 def _fit(plan: SpendPlan, most: float | None) -> str:
