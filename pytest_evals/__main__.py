@@ -17,6 +17,7 @@ _MODULES = {
     "export": "export",
     "merge": "merge",
     "store": "store_command",
+    "convert": "convert",
 }
 """Command → its module, which is imported late: each needs other ones."""
 _DISTRIBUTION = "pytest-model-evals"
@@ -30,6 +31,7 @@ commands:
   export  write such results in the form of lm-eval or of the Hub
   merge   merge the parts of a run (--evals-shard) and judge its gates
   store   show, verify, prune, merge or export stored responses
+  convert write suites from the gate files of vLLM, llm-compressor and others
 """
 
 

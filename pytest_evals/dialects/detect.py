@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from pytest_evals.dialects.foreign_gates.formats import FOREIGN_SIGN
+
 YAML_SUFFIXES = (".yaml", ".yml")
 GATES_FILES = ("gates.yaml", "gates.yml")
 """Names of gates files next to a suite."""
@@ -204,7 +206,8 @@ def lookalike_bytes(path: Path) -> bytes:
     if path.suffix in YAML_SUFFIXES:
         raw = raw_of(path)
         text = _lines(as_utf8(raw))
-        has_sign = _SIGN.search(text) or _TOP_SIGN.search(text)
+        signs = (_SIGN, _TOP_SIGN, FOREIGN_SIGN)
+        has_sign = any(sign.search(text) for sign in signs)
         return raw if has_sign and dialect(raw) is None else b""
     name = YAML_NAME.match(path.name)
     if name and name[1] != path.name and path.with_name(name[1]).exists():

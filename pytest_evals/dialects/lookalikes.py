@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -29,6 +31,7 @@ from pytest_evals.dialects.detect import (
     lookalike_bytes,
     raw_of,
 )
+from pytest_evals.dialects.foreign_gates.formats import format_of
 from pytest_evals.dialects.resemblance import (
     EVAL,
     GATE_TEXT,
@@ -68,6 +71,25 @@ def lookalike(path: Path) -> Lookalike | None:
         file = read_yaml(path)
     except TaskFileError as error:
         return _unreadable(error.problems[0], text)
+    return _foreign(path, file) or _resembling(path, file, raw)
+
+
+def _foreign(path: Path, file: YamlFile) -> Lookalike | None:
+    """Why a gate file of another project is not read."""
+    found = format_of(file.values)
+    if found is None:
+        return None
+    what, fix = f"is a gate file of {found.owner}, and its gates are not judged", ""
+    if found.reason:
+        what += f": {found.reason}"
+    else:
+        shown = shlex.quote(os.path.relpath(path))
+        fix = f"python -m pytest_evals convert {shown} -o evals"
+    return Lookalike(Problem(what, Place(path, 1), fix), is_error=False)
+
+
+def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
+    """Why a file that resembles ours is not read."""
     found = resemblance(file.values)
     if found is not None:
         fault, key, fix = _fault(found, file)

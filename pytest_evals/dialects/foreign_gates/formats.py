@@ -1,0 +1,111 @@
+"""Which project a gate file is from, by its keys. Formats as of November 2026."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+_Values = Mapping[Any, Any]
+FOREIGN_SIGN = re.compile(
+    rb"(?m)^[\"']?(?:accuracy_threshold|metric_threshold|lmeval|lm_eval|test_cases"
+    rb"|model_name)[\"']?\s*:|^api_version:.*tokenspeed|^\s+(?:- )?accuracy:\s*[\d.]"
+    rb"|^\s+(?:- )?field_spec\s*:"
+)
+"""Matches all files of these formats, and few others."""
+
+
+class GateFormat(NamedTuple):
+    """A format of gate files. ``reason``: why it is not converted; empty if it is."""
+
+    name: str
+    owner: str
+    matches: Callable[[_Values], bool]
+    reason: str = ""
+
+
+def _has(*keys: str) -> Callable[[_Values], bool]:
+    return lambda values: all(key in values for key in keys)
+
+
+def _is_ascend(values: _Values) -> bool:
+    own = ("runner", "hardware", "model_type", "serve")
+    return _is_lm_eval(values) and any(key in values for key in own)
+
+
+def _is_lm_eval(values: _Values) -> bool:
+    tasks = values.get("tasks")
+    return (
+        "model_name" in values
+        and isinstance(tasks, list)
+        and any(isinstance(one, dict) and "metrics" in one for one in tasks)
+    )
+
+
+def _is_trt(values: _Values) -> bool:
+    entries = [one for one in values.values() if isinstance(one, list)]
+    return len(entries) == len(values) > 0 and all(
+        isinstance(one, dict) and "accuracy" in one
+        for listed in entries
+        for one in listed
+    )
+
+
+def _is_hub(values: _Values) -> bool:
+    tasks = values.get("tasks")
+    return isinstance(tasks, list) and any(
+        isinstance(one, dict) and "field_spec" in one for one in tasks
+    )
+
+
+_SERVER_EVAL = (
+    "its prompts and answers are made by a program of vLLM's own tests, not by lm-eval"
+)
+FORMATS = (
+    GateFormat("vllm-ascend", "vllm-ascend", _is_ascend),
+    GateFormat("vllm", "vLLM", _is_lm_eval),
+    GateFormat(
+        "vllm-server",
+        "vLLM",
+        lambda v: (
+            "model_name" in v and ("accuracy_threshold" in v or "metric_threshold" in v)
+        ),
+        _SERVER_EVAL,
+    ),
+    GateFormat("llm-compressor", "llm-compressor", _has("lmeval")),
+    GateFormat("perf-eval", "vLLM's perf-eval", _has("vllm", "lm_eval")),
+    GateFormat(
+        "vllm-ascend-nightly",
+        "vllm-ascend",
+        lambda v: isinstance(v.get("test_cases"), list) and "benchmarks" in str(v),
+        "AISBench evaluates, whose tasks are not here",
+    ),
+    GateFormat(
+        "tokenspeed",
+        "TokenSpeed",
+        lambda v: "tokenspeed" in str(v.get("api_version", "")),
+        "its command runs another program (evalscope); judge that program's results by "
+        "'python -m pytest_evals judge'",
+    ),
+    GateFormat(
+        "tensorrt-llm",
+        "TensorRT-LLM",
+        _is_trt,
+        "its entries name numbers of one task, which is in the file name, and models "
+        "by their quantization; its tasks are not lm-eval's",
+    ),
+    GateFormat(
+        "hub",
+        "the Hugging Face Hub (eval.yaml)",
+        _is_hub,
+        "it describes tasks for inspect-ai; judge its logs by "
+        "'python -m pytest_evals judge'",
+    ),
+)
+
+
+def format_of(values: object) -> GateFormat | None:
+    """The format of a file's content; ``None`` if it is another one."""
+    if not isinstance(values, dict):
+        return None
+    return next((one for one in FORMATS if one.matches(values)), None)
