@@ -207,8 +207,8 @@ def lookalike_bytes(path: Path) -> bytes:
         raw = raw_of(path)
         text = _lines(as_utf8(raw))
         signs = (_SIGN, _TOP_SIGN, FOREIGN_SIGN)
-        has_sign = any(sign.search(text) for sign in signs)
-        return raw if has_sign and dialect(raw) is None else b""
+        is_like = any(sign.search(text) for sign in signs)
+        return raw if is_like and dialect(raw) is None else b""
     name = YAML_NAME.match(path.name)
     if name and name[1] != path.name and path.with_name(name[1]).exists():
         return b""  # a copy, as editors make it
