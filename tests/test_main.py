@@ -64,4 +64,4 @@ def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, message):
 
 def test_an_unknown_command_shows_the_known_ones(capsys):
     assert main(["juge"]) == 2
-    assert "{init,judge,report,export}" in capsys.readouterr().err
+    assert "{init,judge,report,export,merge,store,convert}" in capsys.readouterr().err

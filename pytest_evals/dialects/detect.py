@@ -12,8 +12,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_evals.dialects.foreign_gates.formats import FOREIGN_SIGN
-
 YAML_SUFFIXES = (".yaml", ".yml")
 GATES_FILES = ("gates.yaml", "gates.yml")
 """Names of gates files next to a suite."""
@@ -192,6 +190,12 @@ _ANY_SIGN = re.compile(
     rb"""\b(?:rows|dataset|gates|%s)["']?\s*[:=\]]""" % "|".join(OWN_KEYS).encode()
 )
 """A key of ours in any format, in lower case."""
+_FOREIGN_SIGN = re.compile(
+    rb"(?m)^[\"']?(?:accuracy_threshold|metric_threshold|lmeval|lm_eval|test_cases"
+    rb"|model_name)[\"']?\s*:|^api_version:.*tokenspeed|^\s+(?:- )?accuracy:\s*[\d.]"
+    rb"|^\s+(?:- )?field_spec\s*:"
+)
+"""Keys of gate files of other projects (``foreign_gates``)."""
 _GATES_NAME = re.compile(r"(?<![a-z])gates?(?![a-z])", re.IGNORECASE)
 YAML_NAME = re.compile(r"(.+\.ya?ml)(?![a-z])", re.IGNORECASE)
 """A name that was that of a YAML file."""
@@ -206,7 +210,7 @@ def lookalike_bytes(path: Path) -> bytes:
     if path.suffix in YAML_SUFFIXES:
         raw = raw_of(path)
         text = _lines(as_utf8(raw))
-        signs = (_SIGN, _TOP_SIGN, FOREIGN_SIGN)
+        signs = (_SIGN, _TOP_SIGN, _FOREIGN_SIGN)
         is_like = any(sign.search(text) for sign in signs)
         return raw if is_like and dialect(raw) is None else b""
     name = YAML_NAME.match(path.name)

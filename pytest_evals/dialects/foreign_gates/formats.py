@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 _Values = Mapping[Any, Any]
-FOREIGN_SIGN = re.compile(
-    rb"(?m)^[\"']?(?:accuracy_threshold|metric_threshold|lmeval|lm_eval|test_cases"
-    rb"|model_name)[\"']?\s*:|^api_version:.*tokenspeed|^\s+(?:- )?accuracy:\s*[\d.]"
-    rb"|^\s+(?:- )?field_spec\s*:"
-)
-"""Matches all files of these formats, and few others."""
 
 
 class GateFormat(NamedTuple):
