@@ -31,7 +31,6 @@ NOT_RUN = {
     },
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
     "coming_from_lm_eval.md": {
-        "pytest --evals-tasks=hellaswag": NETWORK,
         'python -c "from pytest_evals.harness': NETWORK,
     },
     "coming_from_lighteval.md": {

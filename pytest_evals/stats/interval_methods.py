@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
+from pytest_evals.stats.beta import beta_cdf, beta_quantile, beta_sf
+
 
 class ConfidenceInterval(NamedTuple):
     """Two one-sided confidence limits."""
@@ -74,11 +76,9 @@ class Proportion:
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the Clopper-Pearson limits (1934)."""
-        from scipy.special import betaincinv
-
         k, n, alpha = self.total, self.n, 1 - confidence
-        low = float(betaincinv(k, n - k + 1, alpha)) if k else 0.0
-        high = float(betaincinv(k + 1, n - k, confidence)) if k < n else 1.0
+        low = beta_quantile(k, n - k + 1, alpha) if k else 0.0
+        high = beta_quantile(k + 1, n - k, confidence) if k < n else 1.0
         return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
@@ -87,9 +87,7 @@ class Proportion:
             return 0.0
         if self.total >= self.n or bound <= 0:
             return 1.0
-        from scipy.special import betaincc
-
-        return float(betaincc(self.total + 1, self.n - self.total, bound))
+        return beta_sf(self.total + 1, self.n - self.total, bound)
 
     def p_greater(self, bound: float) -> float:
         """Return P(X >= total) for n documents with the bound as probability."""
@@ -97,9 +95,7 @@ class Proportion:
             return 0.0
         if self.total <= 0 or bound >= 1:
             return 1.0
-        from scipy.special import betainc
-
-        return float(betainc(self.total, self.n - self.total + 1, bound))
+        return beta_cdf(self.total, self.n - self.total + 1, bound)
 
     def scaled(self, factor: float) -> Proportion:
         """Return the same proportion with the sample size multiplied by this factor."""

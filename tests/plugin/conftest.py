@@ -126,7 +126,7 @@ class Suite:
     def run(self, *arguments: str, model: str | None = "scripted:answers.jsonl"):
         """Run pytest over the suite, in this process; a model among the arguments
         replaces ``model``."""
-        is_named = any("-model=" in one for one in arguments)
+        is_named = any("-model=" in str(one) for one in arguments)
         given = [f"--model={model}"] if model and not is_named else []
         return self.pytester.runpytest(*given, *arguments)
 

@@ -331,7 +331,9 @@ def test_an_unknown_name_is_a_usage_error(groups):
 def test_an_include_path_that_is_not_a_folder_is_a_usage_error(groups):
     result = groups.run("evals", "--evals-include-path=nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--evals-include-path: */nowhere is not a folder"])
+    result.stderr.fnmatch_lines(
+        ["*--evals-include-path: */nowhere is not a folder, and no package *"]
+    )
 
 
 def test_members_see_the_conftest_of_their_own_folder(groups):

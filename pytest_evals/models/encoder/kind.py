@@ -86,7 +86,6 @@ ENCODER = ModelKind(
     check=_check,
     check_ready=_check_ready,
     import_libraries=_import_libraries,
-    is_local=True,
     is_deterministic=True,
     why_unfit=_why_unfit,
     fingerprint=_fingerprint,

@@ -17,7 +17,7 @@ from pytest_evals.dialects.task_index.packages import (
     installed_folders,
     module_files,
 )
-from pytest_evals.plugin.settings.option_checks import usage_errors
+from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.suite.eval_files import matches, named_places
@@ -86,9 +86,13 @@ def add_included(config: pytest.Config) -> None:
     modules = {one: [*module_files(folders, one)] for one in lost if not found[one]}
     worker = hasattr(config, "workerinput")
     unknown = [one for one, files in modules.items() if not files]
-    if unknown and not worker and not others:
-        with usage_errors():
-            Selection(unknown).check(own | known, "" if folders else HOW_TO_GET)
+    reports = config.stash[OPTIONS].validate  # validation lists it with other problems
+    if unknown and not (worker or others or reports):
+        try:
+            with usage_errors():
+                Selection(unknown).check(own | known, "" if folders else HOW_TO_GET)
+        except pytest.UsageError as error:
+            raise with_place(config, error) from None
     names = sorted({name for matches in found.values() for name in matches})
     files = dict.fromkeys(f for name in names for f in _files(name, index))
     files |= dict.fromkeys(file for ones in modules.values() for file in ones)

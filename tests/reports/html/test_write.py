@@ -14,13 +14,17 @@ from pathlib import Path
 import pytest
 
 import pytest_evals.reports.html
+from pytest_evals import report
 from pytest_evals.errors import StoreError
-from pytest_evals.report import main
 from pytest_evals.reports.html.documents import IMPROVED, REGRESSED
 from pytest_evals.reports.html.write import write_html
 
 ASSETS = Path(pytest_evals.reports.html.__file__).parent / "assets"
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \x00 <img src=x onerror=y>"
+
+
+def main(arguments):
+    return report.main("pytest-model-evals", arguments)
 
 
 def unpacked(text):
