@@ -288,8 +288,11 @@ class _Call:
 
     def run(self) -> RunResult:
         """Read, answer, score, judge and write."""
+        with Ledger.lasting(self.caps):
+            return self._run()
+
+    def _run(self) -> RunResult:
         config, hook = self.config, self.hook.hook
-        Ledger.begin_run(caps=self.caps)
         self._check_specs()
         suite = self._suite()
         with ExitStack() as closing:

@@ -64,3 +64,4 @@ class SharedState(Generic[OfModel]):
             Ledger.begin_run(str(Path(self.assignment.stop).with_name(LEDGER)), caps)
         elif not is_distributed(self.config):
             Ledger.begin_run(caps=caps)
+            self.config.add_cleanup(Ledger.begin_run)

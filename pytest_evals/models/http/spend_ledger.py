@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import ClassVar, NamedTuple
 from weakref import finalize
@@ -73,6 +75,16 @@ class Ledger:
             caps: Those of all models together.
         """
         cls._path, cls._current, cls.caps = path, None, caps
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, caps: RunCaps) -> Iterator[None]:
+        """Count from 0 with these caps, which end with the block."""
+        cls.begin_run(caps=caps)
+        try:
+            yield
+        finally:
+            cls.begin_run()
 
     @classmethod
     def of_run(cls) -> Ledger:

@@ -415,9 +415,8 @@ def test_without_a_version_nothing_is_stored_and_a_note_names_the_remedy():
     model.close()
     assert model.fingerprint is None
     (note,) = model.notes
-    assert (
-        "Bot.respond: no version is set" in note and "set Bot.respond.version" in note
-    )
+    assert "Bot.respond: no version is set" in note
+    assert "set FUNCTION.version" in note
     assert "neither stored nor reused" in note
 
 
