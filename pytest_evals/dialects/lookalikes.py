@@ -50,6 +50,9 @@ _DEPTH = 4
 """Levels of mappings and lists that are searched; aliases can nest without end."""
 
 
+_WITH_CR = re.compile(r"\r\n?")
+
+
 class Lookalike(NamedTuple):
     """Why a file is not read; whether it can only be ours, or may be another
     program's."""
@@ -63,7 +66,7 @@ def lookalike(path: Path) -> Lookalike | None:
     does not resemble one."""
     if not (raw := lookalike_bytes(path)):
         return None
-    text = as_utf8(raw).decode(errors="replace")
+    text = _WITH_CR.sub("\n", as_utf8(raw).decode(errors="replace"))
     if path.suffix not in YAML_SUFFIXES:
         problem = _misnamed(path, raw, text)
         return Lookalike(problem, is_error=False) if problem else None

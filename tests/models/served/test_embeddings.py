@@ -116,10 +116,12 @@ def test_a_model_that_gives_no_embeddings_is_no_score():
     assert "the model returned no embedding" in record.scores[0].unscored
 
 
-def test_texts_and_embeddings_are_answered_in_one_batch(served, model_of):
-    served.reply = lambda path, body: (
-        reply(path, body) if path.endswith("embeddings") else canned(path, body)
-    )
+def test_texts_and_embeddings_are_answered_in_one_batch(served, model_of, fault):
+    def slow(path, body):
+        answer = reply if path.endswith("embeddings") else canned
+        return fault(body=answer(path, body), slow_s=0.3)
+
+    served.reply = slow
     model = model_of(api="chat")
     found = dict(model.answer([Generate("Hi"), embedding_request("Yes.")]))
     assert (found[0].text, found[1].data) == ("said Hi", [1.0, 0.0])
