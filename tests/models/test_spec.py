@@ -81,7 +81,7 @@ def test_a_target_may_be_quoted():
         (
             "scriptd:first",
             "unknown kind of model 'scriptd'; did you mean 'scripted'? "
-            "(known: hf, openai, python, ray, scripted, vllm)",
+            "(known: encoder, hf, openai, python, ray, scripted, serve, vllm)",
         ),
         ("hf:m,x=(1,2", "the model's spec lacks a closing )"),
         (

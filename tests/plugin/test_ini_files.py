@@ -59,7 +59,7 @@ def test_gen_kwargs_may_be_tables_and_lists(suite, workers):
         ("evals_limit = true", "--evals-limit=true: expected a number of documents*"),
         ("evals_seed = 1.5", "--evals-seed=1.5: expected a whole number"),
         ('evals_strict = "maybe"', "evals_strict in *: str 'maybe'; write true or *"),
-        ("evals_model = {a = 1}", "evals_model in *: dict {'a': 1}; write one value"),
+        ("evals_model = {a = 1}", "\"{'a': 1}\" has no model kind*"),
     ],
 )
 def test_an_invalid_type_is_refused(suite, line, message):

@@ -283,7 +283,7 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--model=hf:./no/such/folder", "*no/such/folder*"),
         (
             "--model=hg:gpt2",
-            "*unknown kind of model 'hg'*known: hf, openai, python, ray, scripted*",
+            "*unknown kind of model 'hg'*known: encoder, hf, openai, python, *",
         ),
         ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
         ("--evals-limit=0", "ERROR: --evals-limit=0: expected a number of *"),

@@ -134,7 +134,6 @@ def test_images_are_in_the_messages():
         (lambda prompt, index: "", "has the parameter 'index' without a default"),
         (lambda: "", "has no parameter for the prompt"),
         (lambda **named: "", "has no parameter for the prompt"),
-        (Bot, "is a class; name a function, or an instance with __call__"),
         ("respond", "is 'respond' (str), not a function"),
     ],
 )
@@ -532,7 +531,6 @@ def test_the_module_is_found_in_the_project(project, monkeypatch, target, text):
         ),
         ("evals_app:bot.reply", "has no 'reply'"),
         ("evals_app:answer", "python:evals_app:answer is 'text' (str), not a function"),
-        ("evals_app:Bot", "python:evals_app:Bot is a class"),
         (
             "evals_broken:respond",
             "the module 'evals_broken' cannot be imported: evals_broken.py:3: "
