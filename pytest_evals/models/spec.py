@@ -119,7 +119,7 @@ def read_command_spec(text: str, ends: Collection[str]) -> ModelSpec:
     these names.
 
     Raises:
-        OptionError: There is no command, or an argument is not ``NAME=VALUE``.
+        OptionError: The command is missing, or an argument is not ``NAME=VALUE``.
     """
     kind, _, rest = text.strip().partition(":")
     names = "|".join(map(re.escape, sorted(ends)))

@@ -307,7 +307,7 @@ class DocItem(EvalItem):
             self.shown = session.document_lines(self, record)
 
     def mark(self, report: pytest.TestReport) -> None:
-        """Add the result to a report, and whatever the controller or the terminal
+        """Add the result to a report, and the data that the controller or the terminal
         needs."""
         super().mark(report)
         fields = vars(report)

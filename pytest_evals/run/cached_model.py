@@ -106,7 +106,7 @@ class CachedModels:
             is_deterministic=is_deterministic(spec),
         )
         self._stored.append(model)
-        if not self._is_closed and not model.is_known:
+        if opened is not None or not (self._is_closed or model.is_known):
             try:
                 model.opened()
             except BaseException:

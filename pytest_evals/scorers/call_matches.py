@@ -70,8 +70,8 @@ class ExpectedCall:
         for key, values in self._items():
             if not _is_right(given, key, values):
                 was = compact(given[key]) if key in given else "missing"
-                wanted = " or ".join(compact(one) for one in values)
-                return f"{self.name}: {key} is {was}, expected {wanted}"
+                accepted = " or ".join(compact(one) for one in values)
+                return f"{self.name}: {key} is {was}, expected {accepted}"
         return ""
 
     def _items(self) -> Sequence[tuple[str, Sequence[Any]]]:
@@ -229,15 +229,15 @@ def fault_in_order(
     return f"{left[0]} was not called in its place" if left else ""
 
 
-def has_arguments(given: Any, wanted: Mapping[str, Any]) -> bool:
+def has_arguments(given: Any, expected: Mapping[str, Any]) -> bool:
     """Whether arguments have these values among others; text of a template equals a
     number that is written alike."""
     if not isinstance(given, Mapping):
-        return not wanted
+        return not expected
     return all(
         key in given
         and (not difference(given[key], one) or _written(given[key]) == one)
-        for key, one in wanted.items()
+        for key, one in expected.items()
     )
 
 

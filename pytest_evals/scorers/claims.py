@@ -18,7 +18,7 @@ from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.returned import contexts_of
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_json, verdict
 from pytest_evals.scorers.model_scorer import (
@@ -216,7 +216,7 @@ class ClaimScorer(ModelScorer):
         pairs.sort(key=lambda pair: pair[1].passes)  # what is wrong comes first
         noun = "claims" if self.inquiry.has_claims else "contexts"
         texts = [
-            f"{'yes' if one.passes else 'no'}: {_short(name)}"
+            f"{'yes' if one.passes else 'no'}: {abbreviated(name, 100)}"
             + (f" ({one.reason})" if one.reason else "")
             for name, one in pairs
         ]
@@ -241,10 +241,6 @@ def _question(answered: Response, case: Case) -> str:
 
 def _numbered(noun: str, texts: Sequence[str]) -> list[Tag]:
     return [(f"{noun}_{number}", text) for number, text in enumerate(texts, 1)]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 _CLAIMS = ReplyForm(

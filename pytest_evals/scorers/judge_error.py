@@ -12,6 +12,7 @@ from typing import Any
 from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.rated_documents import RatedDocuments, rated_documents
+from pytest_evals.core.record import Score
 from pytest_evals.core.result import TaskResult
 from pytest_evals.stats.agreement import (
     AlphaLimits,
@@ -160,12 +161,7 @@ def judge_errors(result: TaskResult) -> Iterator[JudgeError]:
 def position_biases(result: TaskResult) -> Iterator[PositionBias]:
     """Yield the position biases of a task's judges of pairs."""
     for metric in result.metrics:
-        orders = [
-            score.orders
-            for record in result.records
-            for score in record.scores
-            if score.orders and score.key == metric.key and not record.error
-        ]
+        orders = [one.orders for one in _scores(result, metric) if one.orders]
         if not orders:
             continue
         first = [(one + 1 - other) / 2 for one, other in orders]
@@ -184,12 +180,7 @@ def position_biases(result: TaskResult) -> Iterator[PositionBias]:
 def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
     """Yield how far the members of a task's juries agree."""
     for metric in result.metrics:
-        documents = [
-            score.votes
-            for record in result.records
-            for score in record.scores
-            if score.votes and score.key == metric.key and not record.error
-        ]
+        documents = [one.votes for one in _scores(result, metric) if one.votes]
         if not documents:
             continue
         votes = [one for units in documents for one in units]
@@ -202,6 +193,13 @@ def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
             alpha=krippendorff_alpha(votes),
             limits=alpha_limits(documents, CONFIDENCE),
         )
+
+
+def _scores(result: TaskResult, metric: MetricResult) -> Iterator[Score]:
+    """The scores of a metric of documents without errors."""
+    for record in result.records:
+        if not record.error:
+            yield from (one for one in record.scores if one.key == metric.key)
 
 
 def judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:

@@ -26,7 +26,7 @@ class Ballot(NamedTuple):
         passes: Whether the value reaches the threshold.
         shown: The rating as text.
         reason: Why it has this value.
-        error: Why there is no rating; then nothing else is set.
+        error: Why the rating is missing; then nothing else is set.
         reply: The response with the rating.
     """
 

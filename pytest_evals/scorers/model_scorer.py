@@ -146,7 +146,7 @@ def asked_again(
     with the error and the form of the reply.
 
     Raises:
-        DocumentError: There is no reply, or the second one cannot be read either.
+        DocumentError: The reply is missing, or the second one cannot be read either.
     """
     (reply,) = yield (ReadAsk(role, request, read),)
     try:

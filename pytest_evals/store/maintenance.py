@@ -41,6 +41,30 @@ PER_ROW = 160
 """Bytes of a row besides its texts: keys, checksum, indices and uses."""
 
 
+class _Row(NamedTuple):
+    """A row of :data:`_ROWS`."""
+
+    number: int
+    key: bytes
+    model: int
+    prompt: bytes
+    settings: bytes
+    body: bytes
+    stored: float
+    checksum: int
+    task: bytes
+    used: float
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the response matches its checksum."""
+        return is_intact(self.key, self.body, self.checksum)
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
+    return map(_Row._make, connection.execute(_ROWS))
+
+
 class StoredRow(NamedTuple):
     """A row of the store."""
 
@@ -105,11 +129,10 @@ def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
 def rows_of(connection: sqlite3.Connection) -> Iterator[StoredRow]:
     """Yield all rows, without their responses."""
     names = model_names(connection)
-    for number, key, model, _, settings, body, *others in connection.execute(_ROWS):
-        stored, _, task, used = others
-        size = len(settings) + len(body) + PER_ROW
-        name = names.get(model, "?")
-        yield StoredRow(number, key, name, task.decode(), stored, used, size)
+    for row in _rows(connection):
+        size = len(row.settings) + len(row.body) + PER_ROW
+        name, task = names.get(row.model, "?"), row.task.decode()
+        yield StoredRow(row.number, row.key, name, task, row.stored, row.used, size)
 
 
 def model_names(connection: sqlite3.Connection) -> dict[int, str]:
@@ -148,27 +171,17 @@ def damaged_rows(connection: sqlite3.Connection) -> Iterator[str]:
         models[number] = hash_
         if blake2b(fingerprint, digest_size=32).digest() != hash_:
             yield f"model {number}: its fingerprint does not match its hash"
-    for (
-        number,
-        key,
-        model,
-        prompt,
-        settings,
-        body,
-        _,
-        checksum,
-        *_,
-    ) in connection.execute(_ROWS):
-        if not is_intact(key, body, checksum):
-            yield f"row {number}: the response does not match its checksum"
-        elif model not in models:
-            yield f"row {number}: its model is missing"
+    for row in _rows(connection):
+        if not row.is_intact:
+            yield f"row {row.number}: the response does not match its checksum"
+        elif row.model not in models:
+            yield f"row {row.number}: its model is missing"
         else:
-            data = b"%b%b%b" % (models[model], prompt, settings)
-            if blake2b(data, digest_size=32).digest() != key:
-                yield f"row {number}: the request does not match its key"
-            elif row_response(key, body, checksum) is None:
-                yield f"row {number}: the response cannot be read"
+            data = b"%b%b%b" % (models[row.model], row.prompt, row.settings)
+            if blake2b(data, digest_size=32).digest() != row.key:
+                yield f"row {row.number}: the request does not match its key"
+            elif row_response(row.key, row.body, row.checksum) is None:
+                yield f"row {row.number}: the response cannot be read"
 
 
 def delete(
@@ -223,32 +236,22 @@ def add_store(
     n_added = n_same = 0
     conflicts: list[ReplyConflict] = []
     pending: list[Sequence[Any]] = []
-    for (
-        _,
-        key,
-        model,
-        prompt,
-        settings,
-        body,
-        stored,
-        checksum,
-        task,
-        used,
-    ) in other.execute(_ROWS):
-        if not is_intact(key, body, checksum) or model not in ids:
+    for row in _rows(other):
+        if not row.is_intact or row.model not in ids:
             continue
         found = connection.execute(
-            "SELECT response, checksum FROM responses WHERE key = ?", [key]
+            "SELECT response, checksum FROM responses WHERE key = ?", [row.key]
         ).fetchall()
-        if found and is_intact(key, *found[0]):
+        if found and is_intact(row.key, *found[0]):
             n_same += 1
-            if _reply(key, *found[0]) != _reply(key, body, checksum):
-                texts = (settings.decode(), found[0][0].decode(), body.decode())
-                conflicts.append(ReplyConflict(names.get(model, "?"), *texts))
+            if _reply(row.key, *found[0]) != _reply(row.key, row.body, row.checksum):
+                texts = (row.settings.decode(), found[0][0].decode(), row.body.decode())
+                conflicts.append(ReplyConflict(names.get(row.model, "?"), *texts))
             continue
-        given = settings.decode("ascii"), body.decode("ascii")
-        row = (key, ids[model], prompt, *given, stored, checksum)
-        pending.append((row, (key, task.decode(), used)))
+        given = row.settings.decode("ascii"), row.body.decode("ascii")
+        model, stored = ids[row.model], row.stored
+        values = (row.key, model, row.prompt, *given, stored, row.checksum)
+        pending.append((values, (row.key, row.task.decode(), row.used)))
         n_added += 1
         if len(pending) >= _AT_ONCE:
             _add(path, connection, pending)
@@ -322,28 +325,17 @@ def new_store(base: Path) -> Path:
 def exported(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Yield each intact response as JSON values, with its request's settings."""
     names = model_names(connection)
-    for (
-        _,
-        key,
-        model,
-        prompt,
-        settings,
-        body,
-        stored,
-        checksum,
-        task,
-        used,
-    ) in connection.execute(_ROWS):
-        if is_intact(key, body, checksum):
+    for row in _rows(connection):
+        if row.is_intact:
             yield {
-                "key": key.hex(),
-                "model": names.get(model, "?"),
-                "task": task.decode(),
-                "prompt_hash": prompt.hex(),
-                "settings": json.loads(settings),
-                "response": json.loads(body),
-                "stored": stored,
-                "used": used,
+                "key": row.key.hex(),
+                "model": names.get(row.model, "?"),
+                "task": row.task.decode(),
+                "prompt_hash": row.prompt.hex(),
+                "settings": json.loads(row.settings),
+                "response": json.loads(row.body),
+                "stored": row.stored,
+                "used": row.used,
             }
 
 

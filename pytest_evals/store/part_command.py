@@ -1,8 +1,8 @@
 """The command line of a part of a run as data, and the arguments of pytest that repeat
 it.
 
-Options that write files or allow code to run are not taken from a file: whoever merges
-parts types them.
+Options that write files or allow code to run are not taken from a file: type them
+on the command line of the merge.
 """
 
 from __future__ import annotations

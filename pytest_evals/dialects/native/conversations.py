@@ -49,7 +49,7 @@ class ChatHistory:
         the opening.
 
         Raises:
-            DocumentError: There is no answer; the message names the turn.
+            DocumentError: The answer is missing; the message names the turn.
         """
         if text:
             self._history.append(Message("user", text))

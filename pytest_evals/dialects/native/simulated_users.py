@@ -72,7 +72,7 @@ class UserSimulator:
             given: The case's own role, if it has one.
 
         Raises:
-            DocumentError: There is no goal, or a template cannot be rendered.
+            DocumentError: The goal is missing, or a template cannot be rendered.
         """
         own = None if given is None else UserRole.of(given)
         bare = Case(prompt="-", row=row)

@@ -24,7 +24,7 @@ _NAME = re.compile(r"""\bname\s*=\s*f?["']([^"']+)["']""")
 
 def folder_of(package: str) -> Path | None:
     """Return the folder of an installed package's tasks; the package's own folder if it
-    has none; ``None`` if there is no such package."""
+    has none; ``None`` if the package is not installed."""
     if not package.isidentifier():
         return None
     try:

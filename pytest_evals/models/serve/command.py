@@ -99,8 +99,8 @@ def read_command(text: str) -> Command:
     Transformers if they have no port.
 
     Raises:
-        OptionError: A quote is not closed, there is no program, or there is no place
-            for a port.
+        OptionError: A quote is not closed, or the program or the place of the port is
+            missing.
     """
     try:
         words = shlex.split(text)

@@ -37,13 +37,13 @@ def _check_ready(spec: ModelSpec) -> None:
     """Check that the program exists; nothing is started.
 
     Raises:
-        OptionError: There is no such program.
+        OptionError: The program does not exist.
     """
     settings = read_settings(spec)
     program = settings.command.words[0]
     if shutil.which(program) is None:
         raise OptionError(
-            f"there is no program {program!r}, which should start the server\n"
+            f"the program {program!r}, which starts the server, was not found\n"
             "  fix: install it, or write its path"
         )
     registry.check_ready(settings.served)

@@ -41,7 +41,7 @@ def render_chat(
     (:func:`~pytest_evals.core.request.with_tools`).
 
     Raises:
-        ChatTemplateError: There is no template, or it refuses the chat or ignores its
+        ChatTemplateError: The template is missing, refuses the chat, or ignores its
             tools.
     """
     if chat and chat[-1].role == TOOLS_ROLE:

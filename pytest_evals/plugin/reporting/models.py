@@ -49,9 +49,9 @@ class ModelsReport:
 
     def _compared(self, done: list[EvalSession]) -> ModelComparison:
         runs = {one.model: _run(one) for one in done}
-        wanted = self._session.options.reference
+        named = self._session.options.reference
         methods = methods_of(filter(None, (one.run.result for one in done)))
-        reference = wanted if wanted in runs else next(iter(runs))
+        reference = named if named in runs else next(iter(runs))
         overlap = self._session.options.min_overlap
         return compare_models(runs, reference, methods, min_overlap=overlap)
 

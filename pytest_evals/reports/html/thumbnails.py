@@ -1,7 +1,7 @@
 """Small images of the files in prompts, embedded in the page up to a limit.
 
 Samples files have the paths and hashes of images. A file that has changed since the
-run, or is no longer there, is not shown.
+run, or was deleted, is not shown.
 """
 
 from __future__ import annotations

@@ -133,18 +133,18 @@ def _markup(one: ModelMetric) -> dict[str, bool]:
 
 
 def _documents(found: ModelComparison, width: int) -> Iterator[TableLine]:
-    apart = [one for one in found.documents if one.agreement == "they disagree"]
-    if not apart:
+    disputed = [one for one in found.documents if one.agreement == "they disagree"]
+    if not disputed:
         return
     columns = (
         TableColumn(title="they disagree", rank=2, least=12),
         TableColumn(title="target", rank=1, least=8),
         *(TableColumn(title=one_line(name), rank=3, least=8) for name in found.models),
     )
-    rows = [TableRow(_cells(one)) for one in apart[:SHOWN]]
+    rows = [TableRow(_cells(one)) for one in disputed[:SHOWN]]
     yield from table_lines(columns, rows, width)
-    if len(apart) > SHOWN:
-        yield TableLine(f"and {len(apart) - SHOWN:,} more")
+    if len(disputed) > SHOWN:
+        yield TableLine(f"and {len(disputed) - SHOWN:,} more")
 
 
 def _cells(one: ModelDocument) -> tuple[str, ...]:

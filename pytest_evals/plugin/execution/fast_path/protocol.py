@@ -57,7 +57,7 @@ class FastPath:
         config = session.config
         self._needless: tuple[object, ...] = (self, secrets)
         """Plugins that need no report of a document that passed without output: its
-        record is kept, there is no text to mask, and no line is written."""
+        record is kept, and it has neither text to mask nor a line to write."""
         if config.get_verbosity() <= 0:
             self._needless += (hooks,)
         self._session = session
