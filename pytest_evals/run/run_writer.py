@@ -22,6 +22,7 @@ from typing import Any
 
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
+from pytest_evals.models.serve.log import log_of
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.files.samples import HASHES, SHORT, Sample
@@ -145,14 +146,14 @@ class RunWriter:
         self.flush()
         self._write(lambda: self._folder.write_results(self._results))
         infos = (result.model_info, *result.judges.values())
-        for number, info in enumerate((i for i in infos if "server" in i), start=1):
-            self._add_log(info["server"].get("log", ""), number)
+        for number, path in enumerate(filter(None, map(log_of, infos)), start=1):
+            self._add_log(path, number)
 
-    def _add_log(self, path: str, number: int) -> None:
+    def _add_log(self, path: Path, number: int) -> None:
         """Copy the log of a server that was started for the run."""
         name = "server.log" if number == 1 else f"server-{number}.log"
-        with suppress(FileNotFoundError):
-            content = Path(path).read_bytes()
+        with suppress(OSError):  # the system cleans its temporary files
+            content = path.read_bytes()
             self._write(lambda: self._folder.write_file(name, content))
 
     def add_file(self, name: str, data: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Task files of installed packages are found by ``--evals-tasks``."""
 
 import json
+import sys
 
 import pytest
 
@@ -28,6 +29,7 @@ def packages(pytester, monkeypatch):
         info = site / f"{name}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+        monkeypatch.delitem(sys.modules, name, raising=False)  # of an earlier test
     monkeypatch.syspath_prepend(str(site))
     work = pytester.mkdir("work")
     (work / "pytest.ini").write_text("[pytest]\n")

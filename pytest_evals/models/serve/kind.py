@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -18,6 +17,7 @@ from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.masking.registry import learned
 from pytest_evals.models import registry
 from pytest_evals.models.registry import HashFile, ModelKind, TaskRequirements
+from pytest_evals.models.serve.log import new_log
 from pytest_evals.models.serve.settings import (
     ServeSettings,
     argument_names,
@@ -94,8 +94,6 @@ def _order(settings: ServeSettings) -> Order:
     digest = blake2b(content.encode(), digest_size=6).hexdigest()
     named, container = command.named(f"evals-{os.getpid()}-{digest}")
     shown = str(command)  # learns its secrets
-    handle, log = tempfile.mkstemp(prefix="evals-server-", suffix=".log")
-    os.close(handle)
     return Order(
         key=f"{shown} ({digest})",
         words=named.words,
@@ -107,7 +105,7 @@ def _order(settings: ServeSettings) -> Order:
         restart=settings.restart,
         parallel=settings.parallel,
         container=container,
-        log=log,
+        log=new_log(),
         secrets=tuple(learned()),
     )
 
