@@ -1,4 +1,4 @@
-"""The log of a started server: a temporary file that is copied into the run's folder."""
+"""The log of a started server: a temporary file, copied into the run's folder."""
 
 from __future__ import annotations
 
