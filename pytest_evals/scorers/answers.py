@@ -26,12 +26,16 @@ from pytest_evals.errors import (
     MissingExtraError,
     Place,
     abbreviated,
-    similar_file,
-    unknown_name,
 )
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.extract import Extraction
+from pytest_evals.scorers.json_schema import (
+    no_constant,
+    schema_file,
+    validator,
+    without_fence,
+)
 from pytest_evals.scorers.templates import ScorerTemplate
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -272,13 +276,13 @@ def json(
     """
     file = ""
     if isinstance(schema, str | Path):
-        file, schema = str(Place(Path(schema))), _schema_file(Path(schema))
+        file, schema = str(Place(Path(schema))), schema_file(Path(schema))
     fault_of = None if schema is None else validator(schema, file)
 
     def score(answer: str, case: Case) -> Score:
         text = without_fence(answer)
         try:
-            value = json_library.loads(text, parse_constant=_no_constant)
+            value = json_library.loads(text, parse_constant=no_constant)
         except (ValueError, RecursionError) as error:
             return binary(False, f"invalid JSON: {error}", answer)
         fault = fault_of(value) if fault_of is not None else ""
@@ -429,72 +433,3 @@ def _correct(value: Any) -> bool | None:
 
 def _listed(texts: Sequence[str]) -> str:
     return " or ".join(repr(abbreviated(one, _LONGEST_SHOWN)) for one in texts)
-
-
-def without_fence(answer: str) -> str:
-    """Return an answer without a code fence that encloses it."""
-    text = answer.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
-        return text[text.index("\n") : -3].strip()
-    return text
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not valid JSON")
-
-
-def _schema_file(path: Path) -> Any:
-    what = f"json: the schema {Place(path)}"
-    try:
-        return json_library.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EvalsError(f"{what} does not exist{similar_file(path)}") from None
-    except json_library.JSONDecodeError as error:
-        place = Place(path, error.lineno)
-        why = f"{error.msg} at column {error.colno}"
-        raise EvalsError(f"json: the schema {place} is not JSON: {why}") from None
-    except (OSError, ValueError) as error:
-        raise EvalsError(f"{what} cannot be read: {error}") from None
-
-
-_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-
-
-def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
-    """Return a function from a value to its first violation, empty if it is valid.
-
-    Args:
-        name: Of the schema's file, for messages.
-
-    Raises:
-        EvalsError: The schema is invalid.
-        MissingExtraError: jsonschema is not installed.
-    """
-    try:
-        import jsonschema
-    except ImportError as error:
-        raise MissingExtraError(
-            "json with a schema", "jsonschema", "metrics"
-        ) from error
-    kind = jsonschema.validators.validator_for(
-        schema, default=jsonschema.Draft202012Validator
-    )
-    try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        way = "".join(f".{step}" for step in error.absolute_path)
-        what = f"json: invalid JSON Schema{name and f' {name}'}, ${way}: "
-        if way.endswith(".type") and isinstance(error.instance, str):
-            what += unknown_name("type", error.instance, _TYPES)
-            raise EvalsError(what) from None
-        raise EvalsError(what + error.message) from None
-    validator = kind(schema)
-
-    def fault_of(value: Any) -> str:
-        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
-        if error is None:
-            return ""
-        way = "".join(f"[{step!r}]" for step in error.absolute_path)
-        return f"{way or 'the value'}: {error.message}"[:500]
-
-    return fault_of

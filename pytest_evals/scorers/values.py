@@ -14,9 +14,10 @@ from pytest_evals.core.request import Response
 from pytest_evals.core.returned import compact
 from pytest_evals.errors import EvalsError, abbreviated, suggestion
 from pytest_evals.limits.patterns import compiled
-from pytest_evals.scorers.answers import AnswerScorer, binary, validator, without_fence
+from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.json_paths import found_at, json_values, path_steps
+from pytest_evals.scorers.json_schema import validator, without_fence
 from pytest_evals.scorers.templates import ScorerTemplate, rendered, templates_in
 
 MISSING = object()

@@ -1,0 +1,95 @@
+"""JSON in answers, and JSON Schemas that it must match."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import (
+    EvalsError,
+    MissingExtraError,
+    Place,
+    similar_file,
+    unknown_name,
+)
+
+
+def without_fence(answer: str) -> str:
+    """Return an answer without a code fence that encloses it."""
+    text = answer.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3].strip()
+    return text
+
+
+def no_constant(name: str) -> None:
+    """Refuse a number that JSON does not have, such as NaN.
+
+    Raises:
+        ValueError: In any case.
+    """
+    raise ValueError(f"{name} is not valid JSON")
+
+
+def schema_file(path: Path) -> Any:
+    """Read a schema.
+
+    Raises:
+        EvalsError: It does not exist or is not JSON.
+    """
+    what = f"json: the schema {Place(path)}"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EvalsError(f"{what} does not exist{similar_file(path)}") from None
+    except json.JSONDecodeError as error:
+        place = Place(path, error.lineno)
+        why = f"{error.msg} at column {error.colno}"
+        raise EvalsError(f"json: the schema {place} is not JSON: {why}") from None
+    except (OSError, ValueError) as error:
+        raise EvalsError(f"{what} cannot be read: {error}") from None
+
+
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+
+
+def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
+    """Return a function from a value to its first violation, empty if it is valid.
+
+    Args:
+        name: Of the schema's file, for messages.
+
+    Raises:
+        EvalsError: The schema is invalid.
+        MissingExtraError: jsonschema is not installed.
+    """
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise MissingExtraError(
+            "json with a schema", "jsonschema", "metrics"
+        ) from error
+    kind = jsonschema.validators.validator_for(
+        schema, default=jsonschema.Draft202012Validator
+    )
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        way = "".join(f".{step}" for step in error.absolute_path)
+        what = f"json: invalid JSON Schema{name and f' {name}'}, ${way}: "
+        if way.endswith(".type") and isinstance(error.instance, str):
+            what += unknown_name("type", error.instance, _TYPES)
+            raise EvalsError(what) from None
+        raise EvalsError(what + error.message) from None
+    validator = kind(schema)
+
+    def fault_of(value: Any) -> str:
+        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        if error is None:
+            return ""
+        way = "".join(f"[{step!r}]" for step in error.absolute_path)
+        return f"{way or 'the value'}: {error.message}"[:500]
+
+    return fault_of
