@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.metric import MetricResult
@@ -24,6 +24,8 @@ from pytest_evals.stats.agreement import (
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.prediction_powered import METHOD, mean_of_run
+
+_Value = TypeVar("_Value")
 
 CONFIDENCE = 0.95
 """Of each one-sided limit."""
@@ -161,7 +163,7 @@ def judge_errors(result: TaskResult) -> Iterator[JudgeError]:
 def position_biases(result: TaskResult) -> Iterator[PositionBias]:
     """Yield the position biases of a task's judges of pairs."""
     for metric in result.metrics:
-        orders = [one.orders for one in _scores(result, metric) if one.orders]
+        orders = [*_values(result, metric, lambda one: one.orders)]
         if not orders:
             continue
         first = [(one + 1 - other) / 2 for one, other in orders]
@@ -180,7 +182,7 @@ def position_biases(result: TaskResult) -> Iterator[PositionBias]:
 def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
     """Yield how far the members of a task's juries agree."""
     for metric in result.metrics:
-        documents = [one.votes for one in _scores(result, metric) if one.votes]
+        documents = [*_values(result, metric, lambda one: one.votes)]
         if not documents:
             continue
         votes = [one for units in documents for one in units]
@@ -195,11 +197,17 @@ def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
         )
 
 
-def _scores(result: TaskResult, metric: MetricResult) -> Iterator[Score]:
-    """The scores of a metric of documents without errors."""
+def _values(
+    result: TaskResult, metric: MetricResult, value_of: Callable[[Score], _Value]
+) -> Iterator[_Value]:
+    """What scores of a metric have of pairs or of votes, of documents without errors."""
+    key = metric.key
     for record in result.records:
-        if not record.error:
-            yield from (one for one in record.scores if one.key == metric.key)
+        for one in record.scores:
+            # First, since few tasks have any.
+            value = value_of(one)
+            if value and one.key == key and not record.error:
+                yield value
 
 
 def judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:

@@ -181,3 +181,27 @@ def test_answers_that_arrive_while_a_document_is_scored_are_stored(
     n_answered, n_stored = held(SCORING.format(error=error), *arguments)
     assert n_answered == n_stored
     assert 4 < n_answered < 60
+
+
+STOPPED_BETWEEN_LINES = """
+def stop():
+    raise KeyboardInterrupt
+
+
+# A signal can reach Python at an instruction for which the code has no line.
+stop.__code__ = stop.__code__.replace(co_linetable=b"")
+
+
+def pytest_runtest_logstart(nodeid):
+    if nodeid.endswith("5]"):
+        stop()
+"""
+
+
+def test_an_interrupt_between_two_lines_is_reported_as_any_other(suite):
+    suite.task("quiz")
+    suite.pytester.makeconftest(STOPPED_BETWEEN_LINES)
+    result = suite.pytester.runpytest_subprocess("--model=scripted:first", "evals")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+    result.stdout.fnmatch_lines(["*KeyboardInterrupt*"])

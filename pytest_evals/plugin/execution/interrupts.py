@@ -83,6 +83,16 @@ class Interrupts:
             for one in self._session.all:
                 one.run.inference.stop_sending()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> None:
+        """Drop the frames that a signal reached between two lines: Python has no line
+        for them, and pytest fails to show them."""
+        excinfo.traceback = excinfo.traceback.filter(
+            lambda entry: entry._rawentry.tb_lineno is not None
+        )
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
         """Show that the session waits for requests in flight."""
