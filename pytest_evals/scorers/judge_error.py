@@ -200,7 +200,7 @@ def jury_agreements(result: TaskResult) -> Iterator[JuryAgreement]:
 def _values(
     result: TaskResult, metric: MetricResult, value_of: Callable[[Score], _Value]
 ) -> Iterator[_Value]:
-    """What scores of a metric have of pairs or of votes, of documents without errors."""
+    """The pairs or votes of a metric's scores, of documents without errors."""
     key = metric.key
     for record in result.records:
         for one in record.scores:
