@@ -123,6 +123,7 @@ class Gate:
             the number.
         margin: Largest allowed decline; set if ``baseline`` or ``published`` is.
         published: The published number that it compares with.
+        expected: The value whose tolerance the bounds are; ``None`` for other bounds.
         cluster: Field of the rows whose values define clusters of dependent documents
             (such as questions on one passage); empty if documents are independent.
         largest_drop: Assumption that no document's value drops more than this since the
@@ -163,6 +164,7 @@ class Gate:
     baseline: str = ""
     margin: Margin | None = None
     published: Published | None = None
+    expected: Decimal | None = None
     cluster: str = ""
     largest_drop: float | None = None
     range: tuple[float, float] | None = None

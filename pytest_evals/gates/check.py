@@ -112,8 +112,14 @@ def _in_percent(bound: Bound, span: Span) -> str:
 
 
 def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
-    """Why the margin is on the wrong side; empty if not, or without direction."""
+    """Why the margin, or the tolerance of a value, is on the wrong side; empty if not,
+    or without direction."""
     margin = gate.margin
+    if gate.expected is not None and higher_is_better is not None:
+        if higher_is_better in [bound.is_lower for bound in gate.bounds]:
+            return ""
+        side, way = ("below", "higher") if higher_is_better else ("above", "lower")
+        return f"{way} is better for {gate.metric}: use tolerance: {{{side}: …}}"
     if margin is None or higher_is_better in (None, margin.sign > 0):
         return ""
     fit, way = ("max_drop", "higher") if higher_is_better else ("max_rise", "lower")

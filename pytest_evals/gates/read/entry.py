@@ -30,6 +30,7 @@ from pytest_evals.gates.read.text import (
     read_condition,
     split_subject,
 )
+from pytest_evals.gates.read.tolerance import bounds_of
 
 COMPARED: Mapping[str, tuple[float, float]] = {
     "agreement": (0.0, 1.0),
@@ -47,7 +48,6 @@ _CONDITIONS = tuple(name for name, key in KEYS.items() if key.is_condition)
 _FIXES = {
     "filter": "metric: exact_match,strict-match",
     "op": "min: 0.75",
-    "value": "min: 0.75",
     "threshold": "min: 0.75",
     "anchor": "write a second gate, {metric: acc, baseline: v1, max_drop: 0.05}",
     "each": "write one gate for each task: {task: algebra, metric: acc, …}",
@@ -178,7 +178,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     fields: Parsed = {
         KEYS[key].field: value for key, value in parsed.items() if KEYS[key].field
     }
-    for combine in (_subject, _when, _bounds, _compared, _noise, _assumed):
+    for combine in (_subject, _when, _bounds, _expected, _compared, _noise, _assumed):
         try:
             # A key with an invalid value is present, so it is not reported as missing.
             fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
@@ -243,6 +243,13 @@ def _bounds(entry: Parsed, _: str) -> Parsed:
         what = f"no number is both {bounds[0]} and {bounds[1]}"
         raise ConditionError(what, "min must be at most max")
     return {"bounds": tuple(bounds)}
+
+
+def _expected(entry: Parsed, _: str) -> Parsed:
+    """``value`` and ``tolerance``, as the bounds that they mean."""
+    others = ("min", "max", *MARGIN_KEYS, "reference", "baseline")
+    bounds = bounds_of(entry, others)
+    return {"bounds": bounds, "expected": entry["value"]} if bounds else {}
 
 
 def _compared(entry: Parsed, _: str) -> Parsed:

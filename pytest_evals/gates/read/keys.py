@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 from pytest_evals.core.gate import Policy, Scope
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.read import values
+from pytest_evals.gates.read.tolerance import SIDES, read_tolerance, read_value
 from pytest_evals.gates.read.values import PROTOCOL_KEYS, Parser
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
@@ -51,6 +52,19 @@ KEYS: Mapping[str, GateKey] = {
     ),
     "min": GateKey(values.bound(">="), _NUMBER, "Smallest value that passes."),
     "max": GateKey(values.bound("<="), _NUMBER, "Largest value that passes."),
+    "value": GateKey(
+        read_value,
+        _NUMBER,
+        "Expected value, whose tolerance is the smallest value that passes.",
+        is_condition=True,
+    ),
+    "tolerance": GateKey(
+        read_tolerance,
+        {"anyOf": [_NUMBER, _object(dict.fromkeys(SIDES, _NUMBER), minProperties=1)]},
+        "Distance from value that passes: 8% of it, 0.08, or 8 points; below it, or "
+        "{below: 4%, above: 10%}.",
+        is_condition=True,
+    ),
     "over": GateKey(
         values.one_of(get_args(Scope)),
         {"enum": [*get_args(Scope)]},
