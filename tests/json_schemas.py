@@ -341,6 +341,13 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
         {"anyOf": [_TEXT, {"type": "array", "items": _MESSAGE, "minItems": 1}]},
         "Template over the row's values, or the messages of a chat.",
     )
+    turn = {"anyOf": [_TEXT, {"type": "object", "required": ["user"]}]}
+    yield (
+        "turns",
+        {"anyOf": [_TEXT, {"type": "array", "items": turn, "minItems": 1}]},
+        "The user's messages of a conversation, instead of a prompt: a column, a "
+        "template of a list, or texts that are templates.",
+    )
     yield "system", _TEXT, "System message before each prompt."
     yield (
         "rows",

@@ -31,7 +31,7 @@ EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
     "task", "description", "id", "model", "gates", "tags", "version", "metadata",
     "choices", "choices_by", "refusals", "extract", "tools",
-    "traces", "user",
+    "traces", "turns", "user",
 )  # fmt: skip
 """The keys of an eval of our own dialect; the first four are rare elsewhere."""
 TASK_KEYS = (

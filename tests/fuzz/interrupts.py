@@ -1,5 +1,5 @@
 """Interrupts at random moments of runs with slow consumers: every response that was
-sent is stored.
+sent is stored, and the next run of the same command does not send its request again.
 
 ``python -m tests.fuzz.interrupts --seed 7 --rounds 200``; ``--round 12`` repeats one.
 
@@ -21,12 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from textwrap import dedent
 
 from tests.fuzz.running import prepare
 
@@ -35,9 +34,19 @@ N = 60
 WALL_S = 90
 KILLED_S = 0.1
 """Age in seconds of responses that a killed process may lose."""
+TURNS = 3
+"""Messages of the user in a conversation."""
+JURY = ("j1", "j2", "j3")
+TALKS = ("turns", "session", "user")
+APPS = {"function": "respond", "coroutine": "respond_async", "session": "Session"}
+EXPECTED = {"turns": N * TURNS, "session": N * TURNS, "jury": N * len(JURY)}
+EXPECTED |= {"user": N * (2 * TURNS + 1)}  # the last message of a user is the mark
+"""Responses of a complete run of conversations and juries."""
 SLOW_S = 0.25 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 """What a busy machine may add to it: the response is logged before it is received."""
-SERVER = """
+SERVER = (
+    f"TURNS = {TURNS}"
+    + """
 import json, os, random, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -58,6 +67,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.send({"error": {"message": "busy"}}, random.choice([429, 500]))
         verdict = '{"reason": "It is.", "pass": true}'
         text = verdict if "Is it good?" in str(given) else "a"
+        if given["model"] == "user":
+            n = sum(one["role"] == "assistant" for one in given["messages"])
+            goal = given["messages"][0]["content"].split("goal: ")[1].split()[0]
+            text = f"{goal}, message {n}" if n < TURNS else "[done]"
         if given.get("stream"):
             parts = [
                 {"choices": [{"index": 0, "delta": {"content": text}}]},
@@ -97,6 +110,7 @@ server = Server(("127.0.0.1", 0), Handler)
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """
+)
 APP = """
 import asyncio, os, random, time
 
@@ -116,6 +130,20 @@ async def respond_async(prompt):
     return "a"
 
 respond.version = respond_async.version = "1"
+
+class Session:
+    version = "1"
+
+    def __init__(self):
+        self.n = 0
+
+    def respond(self, messages):
+        self.n += 1
+        assert self.n == sum(one["role"] == "user" for one in messages)
+        return respond("")
+
+    def restore(self, messages):
+        self.n = sum(one["role"] == "user" for one in messages)
 """
 CONFTEST = """
 import time
@@ -168,6 +196,7 @@ class Round:
         """The round of a seed and a number."""
         rng = random.Random(f"{seed} {number}")
         kinds = ["chat", "completions", "stream", "function", "coroutine", "judge"]
+        kinds += EXPECTED
         ends = [*["int"] * 6, *["term"] * 2, *["kill"] * 2, "double", "x", "error"]
         model, end = rng.choice(kinds), rng.choice([*ends, "itself"])
         ways = [*["pytest"] * 5, "workers"]
@@ -228,36 +257,60 @@ def run(one: Round, address: str, logs: Path) -> str:
             return f"{len(sent)} responses sent, {stored} stored:\n{output[-2000:]}"
         if not killed_at and (shown := _shown_traceback(one, output)):
             return f"{shown}:\n{output[-2000:]}"
+        if one.model in EXPECTED:
+            return _resumed(one, folder, command, log)
     return ""
+
+
+def _resumed(one: Round, folder: Path, command: list[str], log: Path) -> str:
+    """Run the same command to its end; returns what is wrong, or nothing."""
+    n_before = _settled(log)
+    expected = EXPECTED[one.model] - _stored(folder)
+    expected += EXPECTED[one.model] // N * (one.end == "x")  # of one more row
+    (folder / "conftest.py").write_text("")
+    if one.how == "script":
+        script = (folder / "script.py").read_text()
+        (folder / "script.py").write_text(script.replace("[conftest]", "()"))
+    kept = [part for part in command if part not in ("-x", "--evals-strict")]
+    code = _wait(_fork(one, folder, kept))
+    output = (folder / "output").read_text(errors="replace")
+    n_sent = _settled(log) - n_before
+    print(f"{one.number}: resumed; {n_sent} sent, exit code {code}", flush=True)
+    if code or n_sent != expected:
+        return f"{n_sent} sent by the next run, not {expected}:\n{output[-2000:]}"
+    return ""
+
+
+def _settled(log: Path) -> int:
+    """The number of responses that were sent, when no more of them are on their way."""
+    size = -1
+    while size != (size := log.stat().st_size):
+        time.sleep(1.5)
+    return len(log.read_text().splitlines())
 
 
 def _write(one: Round, folder: Path, address: str, log: Path) -> list[str]:
     """Write the files of a round; returns its command."""
-    rows = [json.dumps({"id": f"d{i}", "q": f"q{i}", "a": "a"}) for i in range(N)]
-    (folder / "d.jsonl").write_text("\n".join(rows))
-    score = "exact"
+    rows = [_row(one, f"q{i}", "a") for i in range(N)]
+    if one.end == "x":
+        rows.append(_row(one, "w", "no"))
     base = f"{address}/{log.name}/{one.delay_ms}/{one.failing}/v1"
-    served = f"openai:m,base_url={base},max_retries=20"
-    judge = ""
-    if one.model == "judge":
-        model, judge = "scripted:echo", f"{served},api=chat"
-        score = "[{judge: 'Is it good?'}]"
-    elif one.model in ("function", "coroutine"):
-        name = "respond" if one.model == "function" else "respond_async"
-        model = f"python:app:{name}"
-        app = APP.format(log=str(log), delay_ms=one.delay_ms)
-        (folder / "app.py").write_text(app)
-    else:
-        extra = {"stream": ",api=chat,stream=true", "chat": ",api=chat"}
-        model = served + extra.get(one.model, "")
-    (folder / "t.yaml").write_text(
-        dedent(f"""\
-        prompt: "{{{{q}}}}"
-        target: "{{{{a}}}}"
-        dataset: d.jsonl
-        score: {score}
-        """)
-    )
+
+    def served(name: str, more: str = ",api=chat") -> str:
+        return f"openai:{name},base_url={base},max_retries=20{more}"
+
+    app = APP.format(log=str(log), delay_ms=one.delay_ms)
+    (folder / "app.py").write_text(app)
+    model, judge = "scripted:echo", served("m") if one.model == "judge" else ""
+    if one.model in APPS:
+        model = f"python:app:{APPS[one.model]}"
+    elif one.model in ("completions", "stream"):
+        model = served("m", ",api=chat,stream=true" * (one.model == "stream"))
+    elif one.model not in ("judge", "jury"):
+        model = served("m")
+    eval_ = {**_keys(one, served), "rows": rows}
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in eval_.items()]
+    (folder / "t.yaml").write_text("".join(lines))
     (folder / "conftest.py").write_text(
         CONFTEST.format(
             hold_at=one.hold_at,
@@ -275,12 +328,30 @@ def _write(one: Round, folder: Path, address: str, log: Path) -> list[str]:
         command.append(f"--evals-judge={judge}")
     if one.how == "workers":
         command += ["-p", "xdist.plugin", "-n", "2"]
-    if one.end == "x":
-        command += ["-x", "--evals-strict"]
-        (folder / "d.jsonl").write_text(
-            "\n".join([*rows, '{"id": "w", "q": "w", "a": "no"}'])
-        )
-    return command
+    return command + ["-x", "--evals-strict"] * (one.end == "x")
+
+
+def _keys(one: Round, served: Callable[[str], str]) -> dict[str, object]:
+    """The keys of the eval of a round, without its rows."""
+    if one.model == "user":
+        user = {"goal": "{{q}}", "model": served("user"), "max_turns": 9}
+        return {"user": user, "score": ["checks"]}
+    if one.model in TALKS:
+        return {"score": ["checks"]}
+    judge: dict[str, object] = {"rubric": "Is it good?"}
+    if one.model == "jury":
+        judge["models"] = [*map(served, JURY)]
+    is_judged = one.model in ("judge", "jury")
+    scores = [{"judge": judge} if is_judged else "exact"]
+    return {"prompt": "{{q}}", "target": "{{a}}", "score": scores}
+
+
+def _row(one: Round, id_: str, expected: str) -> dict[str, object]:
+    if one.model not in TALKS:
+        return {"id": id_, "q": id_, "a": expected}
+    row = {"id": id_, "q": id_, "checks": [{"contains": expected}]}
+    turns = {"turns": [f"{id_}, message {n}" for n in range(TURNS)]}
+    return row if one.model == "user" else row | turns
 
 
 def _fork(one: Round, folder: Path, command: list[str]) -> int:

@@ -129,7 +129,7 @@ class _Reader:
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:
             return None
-        place = top.place("prompt" if "prompt" in top else None)
+        place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
         row_place = self._data.row_place()
 
         def cases() -> EvalCases:
@@ -235,16 +235,19 @@ class _Reader:
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top
         user = self._simulator
-        prompt = self._prompts.prompt() if "prompt" in top else _no_prompt
-        if user is not None and "prompt" not in top:
+        prompt: Reader = _no_prompt
+        if "prompt" in top:
+            prompt = self._prompts.prompt()
+        elif user is not None or TURNS in top:
             prompt = _nothing
+        turns = self._turns()
         target = self._target() if "target" in top else None
         choices = self._choices() if "choices" in top else None
 
         def build(index: int, row: Mapping[str, Any]) -> Case:
             text = prompt(row)
             value = target(row) if target is not None else row.get("target")
-            turns = () if "prompt" in top else row.get(TURNS) or ()
+            said = turns(row)
             role = None if user is None else user.role(row.get(USER), row)
             listed = None if choices is None else choices(row)
             if choices is not None and listed in (None, *_NULLS):
@@ -256,7 +259,7 @@ class _Reader:
                         target=value,
                         row=row,
                         choices=listed,
-                        turns=turns,
+                        turns=said,
                         user=role,
                     )
                 )
@@ -266,9 +269,20 @@ class _Reader:
                 steps = ("rows", index) if "rows" in top else (key,)
                 raise FieldError(str(error), top.file.place(*steps)) from None
 
-        key = "prompt" if "prompt" in top else "rows"
+        key = next((one for one in ("prompt", TURNS) if one in top), "rows")
         key = key if choices is None else "choices"
         return build
+
+    def _turns(self) -> Reader:
+        """The turns of a row, which has no prompt then."""
+        top = self._top
+        if TURNS not in top:
+            is_column = "prompt" not in top
+            return lambda row: (row.get(TURNS) or ()) if is_column else ()
+        if "prompt" in top:
+            what = "turns and prompt are both set"
+            top.problem(TURNS, what, "remove prompt, or make it the first turn")
+        return self._prompts.turns()
 
     def _target(self) -> Reader:
         """The target: a column, a template or a constant, which is text as written. A

@@ -97,6 +97,41 @@ class PromptReader:
         top.problem("prompt", what, 'prompt: "Question: {{question}}"')
         return lambda row: ""
 
+    def turns(self) -> Reader:
+        """Return a reader of the turns of a conversation: a column, a template of a
+        list, or a list of turns whose texts are templates."""
+        top = self._top
+        given = top.raw("turns")
+        if isinstance(given, str) and given:
+            field = Field(key="turns", spec=given, place=top.text_place("turns"))
+            try:
+                return bind_value(field)
+            except FieldError as error:
+                top.problems.append(error.problem)
+                return lambda row: ()
+        if not isinstance(given, list) or not given:
+            what = "turns must be a column, or a list of messages of the user"
+            top.problem("turns", what, 'turns: "{{questions}}"')
+            return lambda row: ()
+        readers = [
+            self._turn(one, top.file.place("turns", number))
+            for number, one in enumerate(given)
+        ]
+        return lambda row: [read(row) for read in readers]
+
+    def _turn(self, given: Any, place: Place) -> Reader:
+        """The turn of a row, whose text and target are templates."""
+        if isinstance(given, str):
+            return self.template("turns", given, place)
+        if not isinstance(given, Mapping):
+            return lambda row: given  # an error of the case
+        texts = {
+            name: self.template("turns", one, place)
+            for name, one in given.items()
+            if name in ("user", "target") and isinstance(one, str)
+        }
+        return lambda row: {**given, **{name: one(row) for name, one in texts.items()}}
+
     def _messages(self, given: Sequence[Any]) -> Reader:
         readers: list[tuple[str, Reader]] = []
         for number, one in enumerate(given):

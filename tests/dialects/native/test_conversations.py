@@ -150,3 +150,64 @@ def test_a_target_may_be_any_value_that_a_custom_scorer_reads():
 
     (task,) = evaluate(bot, lambda prompt: "x").tasks
     assert task.records[0].scores[0].value == 1.0
+
+
+def test_an_interrupted_conversation_continues_with_its_next_turn(tmp_path):
+    class Interrupted(Chat):
+        def answer(self, requests):
+            for n, found in enumerate(super().answer(requests)):
+                yield found
+                if len(self.batches) == 2 and n == 0:
+                    raise KeyboardInterrupt
+
+    first, again = Interrupted(), Chat()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, EVAL, first)
+    run(tmp_path, EVAL, again)
+    assert [len(batch) for batch in first.batches] == [2, 2]
+    assert [[m[-1].content for m in batch] for batch in again.batches] == [
+        ["Bye"],
+        ["Refund it."],
+    ]
+
+
+ROWS = """\
+{"id": "a", "order": "A-17", "asked": ["My order is A-17.", {"user": "Bye."}]}
+{"id": "b", "order": "B-2", "asked": ["My order is B-2.", "Bye."]}
+"""
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        '"{{asked}}"',
+        "asked",
+        '["My order is {{order}}.", {user: "Bye.", checks: {contains: "Bye"}}]',
+    ],
+)
+def test_rows_of_a_dataset_have_turns(tmp_path, turns):
+    (tmp_path / "rows.jsonl").write_text(ROWS, "utf-8")
+    model = Chat()
+    score = '{contains: "A-17"}' if "checks" not in turns else "checks"
+    text = f"turns: {turns}\ndataset: rows.jsonl\nscore: [{score}]\n"
+    run(tmp_path, text, model)
+    said = [[m[-1].content for m in batch] for batch in model.batches]
+    assert said == [["My order is A-17.", "My order is B-2."], ["Bye.", "Bye."]]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("turns: '{{askd}}'", ":1: turns uses 'askd', which is not a column"),
+        ("turns: ['{{order}}', '{{ordr}}']", ":1: turns uses 'ordr'"),
+        ("turns: '{{order}}'", ":1: turns is a str"),
+        ("turns: [{usr: Hi}]", "turn 1: unknown key 'usr'; did you mean 'user'?"),
+        ("turns: asked\nprompt: Hi", ":1: turns and prompt are both set"),
+    ],
+)
+def test_mistakes_in_turns_of_a_dataset_have_their_line(tmp_path, keys, message):
+    (tmp_path / "rows.jsonl").write_text(ROWS, "utf-8")
+    with pytest.raises(TaskFileError) as error:
+        run(tmp_path, f"{keys}\ndataset: rows.jsonl\nscore: checks\n", Chat())
+    assert message in str(error.value)
+    assert str(error.value).count("chat.yaml:") == 1
