@@ -372,9 +372,15 @@ def _paired(match: re.Match[str]) -> str:
     return f"{start}{quote}{MASK}{quote}"
 
 
+def _is_word(text: str) -> bool:
+    """Return whether a string is text such as "mathematics" or "JavaScript" rather than
+    letters of base64, of which half are capitals."""
+    n_capitals = sum(map(str.isupper, text))
+    return text.isalpha() and (len(text) < 16 or not 0.25 < n_capitals / len(text) < 1)
+
+
 def _after_scheme(match: re.Match[str]) -> str:
-    # "Basic mathematics" is no header.
-    if match[2].isalpha():
+    if _is_word(match[2]):
         return match[0]
     learn_secret(match[2])
     return f"{match[1]}{MASK}"

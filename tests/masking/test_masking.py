@@ -83,6 +83,10 @@ def test_names_of_other_things(name):
         ("Password: {{password}}\nToken:", "Password: {{password}}\nToken:"),
         ("{{token}}: {{key}} = 'x'", "{{token}}: {{key}} = 'x'"),
         ("Basic mathematics", "Basic mathematics"),
+        ("Basic JavaScript", "Basic JavaScript"),
+        ("Basic MATHEMATICALLOGIC", "Basic MATHEMATICALLOGIC"),
+        # Letters of base64 only, by chance.
+        ("Authorization: Bearer cDBUZzNrUCMvWXhsSTVS", "Authorization: Bearer ***"),
         (
             {"max_tokens": 5, "tokenizer": "gpt2"},
             {"max_tokens": 5, "tokenizer": "gpt2"},
