@@ -164,7 +164,7 @@ def weakness_notes(
     if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
         return
     z = _NORMAL.inv_cdf(gate.confidence)
-    power = _NORMAL.cdf(margin / stderr - z)
+    power = _power(gate, margin, stderr)
     if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
         return
     detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
@@ -181,15 +181,21 @@ def weakness_notes(
     )
 
 
+def _power(gate: Gate, margin: float, stderr: float) -> float:
+    """The probability that an unchanged model passes."""
+    reach = _NORMAL.inv_cdf(gate.confidence) * stderr
+    return normal_chances([(-margin, True)], 0.0, stderr, reach)[1]
+
+
 def _with_answers(gate: Gate, estimate: ChangeEstimate, margin: float) -> str:
     """Recommends several answers to each document, if answers flip both ways as they do
     by chance and documents are enough; else empty."""
-    shares, z = estimate.shares, _NORMAL.inv_cdf(gate.confidence)
+    shares = estimate.shares
     if shares is None or gate.reducer or not min(shares.gained, shares.lost):
         return ""
     if documents_for(1 - gate.confidence, margin) > estimate.n:
         return ""
-    power = _NORMAL.cdf(margin / (shares.stderr / math.sqrt(_ANSWERS)) - z)
+    power = _power(gate, margin, shares.stderr / math.sqrt(_ANSWERS))
     return (
         f"; if answers are sampled and flip by chance, {_ANSWERS} answers to each "
         f"document in both runs (repeats: {_ANSWERS}, reducer: mean) give up to "

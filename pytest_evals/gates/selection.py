@@ -15,11 +15,12 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import MIN_OVERLAP, Find, Reference
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import suggestion
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.formatting import missing_count
 from pytest_evals.gates.observations import GroupObservations, Observations
-from pytest_evals.gates.reducers import reduced_task
-from pytest_evals.gates.terms import InvalidGateError, has_limits
+from pytest_evals.gates.reducers import reduced_reference, reduced_task
+from pytest_evals.gates.terms import InvalidGateError, Pairs, has_limits
 
 
 def observe(
@@ -262,3 +263,46 @@ def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
         f"in {documents} several choices are equally likely, so that the first of them "
         "was selected: the log-probabilities of the model say nothing"
     )
+
+
+def pairs_of(gate: Gate, seen: Observations) -> Pairs:
+    """The values of both runs, paired.
+
+    Raises:
+        InvalidGateError: Their documents differ, or the list is empty.
+    """
+    reference, metric = seen.reference, seen.metric
+    assert reference is not None
+    name, old = reference.baseline, reference.values.get(metric.key)
+    if old is not None and gate.reducer:
+        old = reduced_reference(gate, metric, reference)
+    if old is None:
+        hint = suggestion(metric.key, reference.values)
+        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint}")
+    new = dict(zip(seen.positions, seen.values, strict=True))
+    lost, absent = seen.lost, seen.absent
+    if gate.allows_missing:
+        new = {index: value for index, value in new.items() if index in old}
+        lost, absent = [one for one in lost if one in old], ()
+    if not new or metric.how is None:
+        raise InvalidGateError(
+            f"{metric.key} has no value per document, so nothing can be paired"
+        )
+    unknown = sorted(one for one in (*new, *lost, *absent) if one not in old)
+    if unknown:
+        raise InvalidGateError(
+            f"{_shown(unknown, seen)} had no score in baseline {name!r}; save it again "
+            "from a run without errors"
+        )
+    excluded = [one for one in seen.excluded if one in old]
+    if excluded:
+        why = f"{_shown(excluded, seen)} counted in baseline {name!r} but not now"
+        raise InvalidGateError(why)
+    left = {one: old[one] for one in sorted((*lost, *absent))}
+    return Pairs([*new], [old[i] for i in new], [*new.values()], left)
+
+
+def _shown(positions: Sequence[int], seen: Observations) -> str:
+    n, ids = len(positions), seen.ids
+    listed = ", ".join(ids[one] for one in positions[:3]) + ", …" * (n > 3)
+    return f"{n} document{'s' * (n > 1)} ({listed})"
