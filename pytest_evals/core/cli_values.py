@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping
 from typing import Any
-
-from pytest_evals.core.surrogates import encoding_fault
 
 
 def cli_value(text: str) -> Any:
@@ -34,3 +33,36 @@ def _literal(text: str) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
     return text if encoding_fault(value) else value
+
+
+def encoding_fault(value: object) -> str:
+    """Describe the first character of a string that UTF-8 cannot encode.
+
+    Args:
+        value: A string, or lists and mappings that contain strings.
+
+    Returns:
+        The character and its position, but not the string, which may be a secret. Empty
+        if all strings can be encoded.
+    """
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, str):
+            fault = "" if one.isascii() else _fault(one)
+            if fault:
+                return fault
+        elif isinstance(one, Mapping):
+            rest += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple | set | frozenset):
+            rest += one
+    return ""
+
+
+def _fault(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        char = ascii(text[error.start])
+        return f"character {error.start + 1} is {char}, which UTF-8 cannot encode"
+    return ""

@@ -31,7 +31,7 @@ from pytest_evals.gates.terms import (
     p_fails,
     p_passes,
 )
-from pytest_evals.stats.multiplicity import holm
+from pytest_evals.stats.interval_methods import holm
 
 
 def decide(

@@ -26,7 +26,7 @@ from pytest_evals.run.comparison import (
     side_of,
 )
 from pytest_evals.run.metric_changes import is_mean_of, keys_of
-from pytest_evals.stats.multiplicity import holm
+from pytest_evals.stats.interval_methods import holm
 from pytest_evals.stats.ranks import rank_estimates
 from pytest_evals.store.document_pairs import firsts, values_by_key
 from pytest_evals.store.history import EarlierRun

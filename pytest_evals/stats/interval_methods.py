@@ -14,6 +14,7 @@ of the DLMF); its density is computed from the differences to Stirling's formula
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
@@ -287,3 +288,18 @@ def _stirling_error(z: float) -> float:
     square = z * z
     last = 1 / 1260 - (1 / 1680 - 1 / (1188 * square)) / square
     return (1 / 12 - (1 / 360 - last / square) / square) / z
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm-adjusted p-values, in the same order (Holm 1979).
+
+    Rejecting those at or below a level keeps the family-wise error rate at that level,
+    under any dependence between the tests.
+    """
+    n = len(p_values)
+    adjusted = [0.0] * n
+    largest = 0.0
+    for rank, i in enumerate(sorted(range(n), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (n - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted

@@ -7,9 +7,8 @@ import os
 
 import pytest
 
-from pytest_evals.dialects.task_index.index import LEAST, Scanner
+from pytest_evals.dialects.task_index.index import LEAST, Scanner, scan
 from pytest_evals.dialects.task_index.lookup import TaskLookup
-from pytest_evals.dialects.task_index.scan import scan
 
 
 @pytest.mark.parametrize(
@@ -72,9 +71,7 @@ def large(tmp_path):
 
 
 def settled(monkeypatch):
-    monkeypatch.setattr(
-        "pytest_evals.dialects.task_index.index_file.SETTLED_S", -3600.0
-    )
+    monkeypatch.setattr("pytest_evals.dialects.task_index.index.SETTLED_S", -3600.0)
 
 
 def test_a_cached_index_is_used_and_updated_when_a_file_changes(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.plugin.workers.plain_json import plain_text, plain_value
+from pytest_evals.plugin.workers.serialization import plain_text, plain_value
 
 SIMPLE = (
     st.none()

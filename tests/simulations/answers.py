@@ -8,9 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from pytest_evals.stats.interval_methods import Proportion, WidestInterval
+from pytest_evals.stats.interval_methods import Proportion, WidestInterval, holm
 from pytest_evals.stats.mean_limits import bounded_mean
-from pytest_evals.stats.multiplicity import holm
 from pytest_evals.stats.paired_proportions import PairedProportions
 from tests.simulations.cells import Cell, Rates, exact, outcome, sampled
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from pytest_evals.scorers.totals import f1_totals, matthews_totals, weighted_totals
-from pytest_evals.stats.influence import influences
+from pytest_evals.stats.averages import influences
 
 
 def stderr(totals):

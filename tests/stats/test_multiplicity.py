@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from pytest_evals.stats.multiplicity import holm
+from pytest_evals.stats.interval_methods import holm
 
 
 @pytest.mark.slow

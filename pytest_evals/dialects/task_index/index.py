@@ -9,25 +9,136 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
 from pytest_evals.core.name_index import IndexEntry
+from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.dialects.detect import YAML_SUFFIXES
-from pytest_evals.dialects.task_index.index_file import (
-    Stamp,
-    Stored,
-    is_settled,
-    read_index,
-    stamp,
-    stamp_of,
-    write_index,
-)
-from pytest_evals.dialects.task_index.scan import Keys, scan
-from pytest_evals.errors import Place
+from pytest_evals.errors import Place, StoreError
+from pytest_evals.store.cache import read_cache, write_cache
+
+SETTLED_S = 2.0
+"""Seconds after which another write is certain to change a file's times."""
+
+Stamp = list[int]
+"""Modification and status change time in ns, size in bytes, inode."""
+
+
+Stored = dict[str, list[Any]]
+"""Path → stamp and keys of a file; the stamp is ``None`` for an included file that does
+not exist, the keys are ``None`` for one that cannot be read."""
+
+
+def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
+    """Return whether any further change of a file will change its stamp. ``now_ns``:
+    time in ns before the file was read."""
+    return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9
+
+
+def read_index(base: Path | None, file: str) -> Stored:
+    """Return the valid part of the disk cache. ``base``: the results folder;
+    ``None`` for no cache."""
+    match read_cache(base, file, "index") if base is not None else None:
+        case {"files": dict(stored)} if all(map(_is_valid, stored.values())):
+            return stored
+    return {}
+
+
+def write_index(base: Path | None, file: str, stored: Stored) -> None:
+    """Write the disk cache; a failure only makes the next session slower."""
+    if base is not None:
+        with suppress(StoreError):
+            write_cache(base, file, "index", {"files": stored})
+
+
+def stamp(name: str) -> Stamp | None:
+    """Return the stamp of a file, or ``None``."""
+    try:
+        return stamp_of(os.stat(name))
+    except (OSError, ValueError):  # such as a name with a NUL
+        return None
+
+
+def stamp_of(stat: os.stat_result) -> Stamp:
+    """Return the stamp of a stat result."""
+    return [stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino]
+
+
+def _is_valid(entry: object) -> bool:
+    match entry:
+        case [_, None]:
+            return True
+        case [_, dict(keys)]:
+            return all(
+                value is None
+                or isinstance(value, str | bool)
+                or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+                for value in keys.values()
+            )
+    return False
+
+
+Keys = Mapping[str, str | list[str] | bool | None]
+"""The scanned keys of a file. A value that is neither a string nor a list of strings is
+``True``."""
+
+_WATCHED = ("task", "group", "tag", "include", "class")
+_STRING, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+
+
+def scan(path: Path) -> Keys | None:
+    """Return the keys of a file, without its includes.
+
+    Returns:
+        ``None`` if the file cannot be read. Of invalid YAML, such as a file that is cut
+        off, the lines with names count.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        loader = BoundedLoader(raw)
+        root = loader.get_single_node()
+        if isinstance(root, yaml.MappingNode):
+            loader.flatten_mapping(root)  # the merge key <<
+    except (RecursionError, ValueError):
+        return None
+    except yaml.YAMLError:
+        return {
+            one[1].decode(): one[2].decode("utf-8", "replace") for one in _named(raw)
+        }
+    if root is None:
+        return {}
+    if not isinstance(root, yaml.MappingNode):
+        return None
+    return {
+        key.value: _summary(value)
+        for key, value in root.value
+        if isinstance(key, yaml.ScalarNode) and key.value in _WATCHED
+    }
+
+
+def _named(raw: bytes) -> Iterator[re.Match[bytes]]:
+    return re.finditer(rb"(?m)^(task|group):[ \t]+([\w./+-]+)", raw)
+
+
+def _summary(node: yaml.Node) -> str | list[str] | bool | None:
+    if isinstance(node, yaml.SequenceNode):
+        if all(one.tag == _STRING for one in node.value):
+            return [one.value for one in node.value]
+    elif node.tag in (_STRING, _NULL):
+        return node.value if node.tag == _STRING else None
+    return True
+
 
 LEAST = 200
 """Minimum number of files for the disk cache."""

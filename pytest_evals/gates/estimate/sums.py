@@ -209,7 +209,7 @@ def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
     """The delta method, never narrower than with one more document of the kind that
     lowers or raises the number most: near the ends of its range, too few documents
     determine the variance."""
-    from pytest_evals.stats.influence import slopes_of
+    from pytest_evals.stats.averages import slopes_of
 
     value = score_of(totals)
     slopes = slopes_of(totals.columns, totals.score)
@@ -234,7 +234,7 @@ def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
 
 
 def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
-    from pytest_evals.stats.influence import influences
+    from pytest_evals.stats.averages import influences
 
     deviations = influences(totals.columns, totals.score).tolist()
     n = len(deviations)
@@ -284,7 +284,7 @@ def _of_clusters(totals: Totals, labels: Labels) -> Sequence[Sequence[float]]:
 
 def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ...]:
     """A note if the limits are approximate because of few, skewed values."""
-    from pytest_evals.stats.influence import influences
+    from pytest_evals.stats.averages import influences
 
     slopes = influences(columns, totals.score)
     centred = slopes - slopes.mean()

@@ -17,7 +17,7 @@ from pytest_evals.models.encoder.settings import (
     EncoderSettings,
     read_settings,
 )
-from pytest_evals.models.engine.fingerprint import LIBRARIES, library_version
+from pytest_evals.models.engine.code_hash import LIBRARIES, library_version
 from pytest_evals.models.folders import check_folder, is_local, path_of
 from pytest_evals.models.registry import ModelKind, TaskRequirements
 from pytest_evals.models.spec import ModelSpec

@@ -1,5 +1,8 @@
-"""Hash of the code that computes a model's answers: part of its fingerprint, and so of
-the keys of stored responses.
+"""Fingerprint of a model whose weights are on this machine: everything that affects its
+outputs, read from its files, so that a fully cached run needs no engine and no weights.
+
+Part of it is the hash of the code that computes a model's answers, and so of the keys of
+stored responses.
 
 Covers the module that opens a kind's models and every module of this package that it
 imports, at any depth and also inside functions: code that moves to another module stays
@@ -15,9 +18,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
+
+from pytest_evals.models.checkpoint import HashFile, provenance
+from pytest_evals.models.tokens.settings import TokenizerSettings
 
 NOT_COMPUTING = frozenset(
     {
@@ -30,7 +39,7 @@ NOT_COMPUTING = frozenset(
         "pytest_evals.models.spec",
         # The fingerprint itself.
         "pytest_evals.models.checkpoint",
-        "pytest_evals.models.engine.fingerprint",
+        "pytest_evals.models.engine.code_hash",
         "pytest_evals.models.hf.fingerprint",
         "pytest_evals.models.vllm.fingerprint",
         # Runs and data; a model gets requests only, and their content is in the key.
@@ -151,3 +160,45 @@ def _import_lines(match: re.Match[str]) -> str:
     if indent or not module:
         return match[0]
     return "\n".join(f"from {module} import {name}" for name in _names(several or one))
+
+
+LIBRARIES = ("tokenizers", "torch", "transformers")
+_FILES = {"target", "revision", "tokenizer"}
+"""Settings that are part of the fingerprint as the content of files."""
+
+
+def engine_fingerprint(
+    kind: str, settings: TokenizerSettings, hash_file: HashFile
+) -> dict[str, Any] | None:
+    """Files, tokenization, library versions and code of a model of a kind, as JSON
+    values; ``None`` if its files are unknown."""
+    model = provenance(settings.target, settings.revision, hash_file)
+    tokenizer: Mapping[str, Any] | None = {}
+    if settings.tokenizer:
+        tokenizer = provenance(settings.tokenizer, "", hash_file)
+    if model is None or tokenizer is None:
+        return None
+    names = [one.name for one in fields(TokenizerSettings) if one.name not in _FILES]
+    return {
+        "kind": kind,
+        "model": model,
+        "tokenizer": tokenizer,
+        **values_of(settings, names),
+        "libraries": {name: library_version(name) for name in LIBRARIES},
+        "engine": code_hash(f"pytest_evals.models.{kind}.model"),
+    }
+
+
+def values_of(settings: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Settings as JSON values."""
+    found = {name: getattr(settings, name) for name in names}
+    return {n: dict(v) if isinstance(v, Mapping) else v for n, v in found.items()}
+
+
+@cache
+def library_version(name: str) -> str:
+    """Version of an installed distribution; empty if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

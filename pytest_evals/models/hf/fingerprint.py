@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_evals.models.checkpoint import HashFile, provenance
-from pytest_evals.models.engine.fingerprint import (
+from pytest_evals.models.engine.code_hash import (
     engine_fingerprint,
     library_version,
     values_of,

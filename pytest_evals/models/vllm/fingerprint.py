@@ -10,7 +10,7 @@ from importlib.metadata import packages_distributions
 from typing import Any
 
 from pytest_evals.models.checkpoint import HashFile
-from pytest_evals.models.engine.fingerprint import engine_fingerprint, library_version
+from pytest_evals.models.engine.code_hash import engine_fingerprint, library_version
 from pytest_evals.models.vllm.settings import VllmSettings
 
 _WITHOUT_EFFECT = frozenset(

@@ -59,7 +59,7 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
         texts = given if isinstance(given, list) else [given]
         if option.name in _PATHS or all(str(one).isascii() for one in texts):
             continue
-        from pytest_evals.core.surrogates import encoding_fault
+        from pytest_evals.core.cli_values import encoding_fault
 
         fault = encoding_fault(given)
         if fault:

@@ -173,7 +173,7 @@ def baseline_name(text: str) -> str:
 def _encodable(value: T, text: str) -> T:
     if "\\" not in text:
         return value
-    from pytest_evals.core.surrogates import encoding_fault
+    from pytest_evals.core.cli_values import encoding_fault
 
     fault = encoding_fault(value)  # an escape such as \\ud800, spelled in ASCII
     if fault:

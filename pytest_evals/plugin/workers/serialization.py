@@ -4,14 +4,17 @@ of a run to the session that merges parts.
 It travels to the controller as one bytes object on its report: plain Python values
 through ``marshal``, which is many times cheaper than xdist's own encoding of nested
 values. Both ends are processes of one session. In the folder of a part it is a line of
-JSON: the reader does not trust who wrote it.
+JSON, in which plain values keep their types: files of parts are read on other machines,
+from artifacts that others may have changed. JSON makes values only; ``marshal`` and
+``pickle`` would trust the file.
 """
 
 from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
@@ -37,7 +40,6 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.plugin.workers.collection_report import CollectionReport
-from pytest_evals.plugin.workers.plain_json import plain_text, plain_value
 from pytest_evals.reports.files.samples import Sample
 
 _REQUESTS: dict[str, type[Request]] = {
@@ -254,3 +256,71 @@ _slim_answers_in = lru_cache(maxsize=4096)(_answers_in)
 
 def _response(values: tuple[Any, ...]) -> Response:
     return Response(**dict(zip(_RESPONSE, values, strict=True)))
+
+
+_AS_THEY_ARE = frozenset({bool, int, str, type(None)})
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as one line of JSON: an array is a tuple, and an object with one
+    key is any other type.
+
+    Raises:
+        ValueError: A value is not plain Python.
+    """
+    return _ENCODE(_encoded(value))
+
+
+def plain_value(text: str | bytes) -> Any:
+    """Return the value of :func:`plain_text`.
+
+    Raises:
+        ValueError: The text was not made by it.
+    """
+    try:
+        return _decoded(json.loads(text))
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a plain value: {error}") from None
+
+
+def _encoded(value: Any) -> Any:
+    kind = type(value)
+    if kind in _AS_THEY_ARE or (kind is float and math.isfinite(value)):
+        return value
+    if kind is tuple:
+        return [*map(_encoded, value)]
+    if kind not in _ENCODERS:
+        raise ValueError(f"a value of type {kind.__name__} is not plain Python")
+    return {kind.__name__: _ENCODERS[kind](value)}
+
+
+_ENCODERS: Mapping[type, Callable[[Any], Any]] = {
+    float: repr,
+    list: lambda value: [*map(_encoded, value)],
+    dict: lambda value: [[_encoded(k), _encoded(v)] for k, v in value.items()],
+    set: lambda value: [*map(_encoded, sorted(value, key=repr))],
+    frozenset: lambda value: [*map(_encoded, sorted(value, key=repr))],
+    bytes: bytes.hex,
+    complex: lambda value: [_encoded(value.real), _encoded(value.imag)],
+}
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_decoded, value))
+    if isinstance(value, dict):
+        ((kind, inside),) = value.items()
+        return _DECODERS[kind](inside)
+    return value
+
+
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
+    "float": float,
+    "list": lambda inside: [*map(_decoded, inside)],
+    "dict": lambda inside: {_decoded(k): _decoded(v) for k, v in inside},
+    "set": lambda inside: {*map(_decoded, inside)},
+    "frozenset": lambda inside: frozenset(map(_decoded, inside)),
+    "bytes": bytes.fromhex,
+    "complex": lambda inside: complex(*map(_decoded, inside)),
+}

@@ -386,8 +386,7 @@ def _estimate(totals: Totals) -> Estimate:
     value = totals.score([math.fsum(column) for column in totals.columns])
     if len(totals.columns[0]) < 2 or not math.isfinite(value):
         return Estimate(value)
-    from pytest_evals.stats.averages import mean_stderr
-    from pytest_evals.stats.influence import influences
+    from pytest_evals.stats.averages import influences, mean_stderr
 
     stderr = mean_stderr(influences(totals.columns, totals.score).tolist())
     if stderr is None or not math.isfinite(stderr):
