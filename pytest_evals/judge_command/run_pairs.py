@@ -11,7 +11,7 @@ from pytest_evals.core.comparison import Comparison, DocumentChange
 from pytest_evals.core.reference import MIN_OVERLAP, Overlap, Reference
 from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.result_files.documents import NO_FILTER
-from pytest_evals.run.comparison import compare
+from pytest_evals.run.comparison import paired
 from pytest_evals.store.document_pairs import counted, document_change, refer
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.run_settings import Row, Side
@@ -44,7 +44,7 @@ class RunPairs:
     def comparison(self, name: str) -> Comparison:
         """The changes. ``name``: that of the baseline in reports."""
         if self._columns is None:
-            return compare(name, *self._sides)
+            return paired(name, *self._sides).comparison
         return self._columns.comparison(name, *self._run.tasks)
 
     @property

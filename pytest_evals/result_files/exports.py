@@ -1,10 +1,11 @@
 """Runs in the form of other programs.
 
 lm-eval 0.4.13: ``results_<date>.json`` and ``samples_<task>_<date>.jsonl`` in a folder
-named after the model. Numbers in responses are texts, chats are rendered, and a document
-without a score has metrics without values, as lm-eval has no errors. The Hugging Face
-Hub (hub-docs, ``docs/hub/eval-results.md``): ``.eval_results/*.yaml`` of a model's
-repository. Nothing is uploaded.
+named after the model. Numbers in responses are texts, chats are rendered, and a
+document without a score has metrics without values, as lm-eval has no errors.
+
+Hugging Face Hub (hub-docs, ``docs/hub/eval-results.md``): ``.eval_results/*.yaml`` of a
+model's repository. Nothing is uploaded.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
         StoreError: One of them cannot be read.
     """
     ids = run.results.get("node_ids") or {}
-    return compare(name, side_of(with_names_of(baseline, ids)), side_of(run))
+    before = side_of(with_names_of(baseline, ids))
+    return paired(name, before, side_of(run)).comparison
 
 
 def compared(
@@ -74,7 +75,7 @@ def compared(
         if one.how is not None
     }
     both = side_of(baseline), side_of(read_run(path))
-    comparison = compare(name, *both, methods, min_overlap=min_overlap)
+    comparison = paired(name, *both, methods, min_overlap=min_overlap).comparison
     write_json(path / "comparison.json", asdict(comparison))
     return comparison
 
@@ -163,18 +164,6 @@ def side_of(run: EarlierRun) -> Side:
     return Side(
         results=run.results, rows={task: list(run.all_rows(task)) for task in run.tasks}
     )
-
-
-def compare(
-    name: str,
-    before: Side,
-    now: Side,
-    methods: Methods | None = None,
-    *,
-    min_overlap: float = MIN_OVERLAP,
-) -> Comparison:
-    """Compare a run with a baseline."""
-    return paired(name, before, now, methods, min_overlap=min_overlap).comparison
 
 
 class PairedRuns(NamedTuple):

@@ -41,9 +41,8 @@ from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.fill_from_cache import fill_from_cache
 from pytest_evals.run.flow import Flow, score
-from pytest_evals.run.gate_judge import GateJudge
+from pytest_evals.run.gate_judge import GateJudge, Records
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.records import Records
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.scorers.groups import overall_results

@@ -38,8 +38,25 @@ from pytest_evals.run.task_names import check_names, named, twice, with_member
 from pytest_evals.store.history import EarlierRun, with_names_of
 
 
+class _WithNode:
+    """A task or a group, and its node."""
+
+    __slots__ = ()
+    nodeid: str
+    model: str
+
+    @property
+    def name(self) -> str:
+        """Last part of its node id, without the groups around it."""
+        return self.nodeid.rpartition("::")[2]
+
+    def gate_id(self, gate: Gate) -> str:
+        """Node id of one of its gates."""
+        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
+
+
 @dataclass(slots=True)
-class TaskRun:
+class TaskRun(_WithNode):
     """A task of a run with its records. ``path`` is the file of its node, ``nodeid`` is
     its own, and ``changed`` is whether a group has changed it."""
 
@@ -60,19 +77,10 @@ class TaskRun:
     model: str = ""
     """The name of its model, if several are tested; part of node ids."""
 
-    @property
-    def name(self) -> str:
-        """Last part of its node id, without the groups around it."""
-        return self.nodeid.rpartition("::")[2]
-
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""
         start = document_start(self.nodeid, self.model)
         return [f"{start}{id_}]" for id_ in self.ids]
-
-    def gate_id(self, gate: Gate) -> str:
-        """Node id of one of its gates."""
-        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
 
     @property
     def place(self) -> Place:
@@ -81,7 +89,7 @@ class TaskRun:
 
 
 @dataclass(slots=True)
-class GroupRun:
+class GroupRun(_WithNode):
     """A group of this session; the fields are those of :class:`TaskRun`."""
 
     group: Group
@@ -90,15 +98,6 @@ class GroupRun:
     changed: bool
     gates: tuple[Gate, ...]
     model: str = ""
-
-    @property
-    def name(self) -> str:
-        """Last part of its node id, without the groups around it."""
-        return self.nodeid.rpartition("::")[2]
-
-    def gate_id(self, gate: Gate) -> str:
-        """Node id of one of its gates."""
-        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
 
     @property
     def place(self) -> Place:

@@ -9,14 +9,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pytest_evals.models.http import proxy
+from pytest_evals.models.http import client
 from pytest_evals.models.http.client import HttpClient
 from pytest_evals.models.http.errors import RequestFailedError
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr(proxy, "PROXY_S", 0.1)
+    monkeypatch.setattr(client, "PROXY_S", 0.1)
     for name in ("no_proxy", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -79,7 +79,7 @@ def test_a_server_that_takes_long_behind_a_proxy_is_waited_for(monkeypatch):
 
 
 def test_a_time_limit_names_the_proxy(silent, monkeypatch):
-    monkeypatch.setattr(proxy, "PROXY_S", 60)
+    monkeypatch.setattr(client, "PROXY_S", 60)
     monkeypatch.setenv("HTTP_PROXY", silent)
     with pytest.raises(RequestFailedError) as caught:
         post("http://models.test/v1", timeout_s=0.2)
