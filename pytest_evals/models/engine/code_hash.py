@@ -2,11 +2,12 @@
 outputs, read from its files, so that a fully cached run needs no engine and no weights.
 
 Part of it, and so of the keys of stored responses, is the hash of the code that
-computes a model's answers. It covers the module that opens a kind's models and every module of this package that it
-imports, at any depth and also inside functions: code that moves to another module stays
-covered without being listed. What is hashed is the set of definitions, not the files:
-moving or renaming a module, moving a function to another one, comments, docstrings and
-blank lines do not change the hash; a changed, new or removed statement does.
+computes a model's answers. It covers the module that opens a kind's models and every
+module of this package that it imports, at any depth and also inside functions: code
+that moves to another module stays covered without being listed. What is hashed is the
+set of definitions, not the files: moving or renaming a module, moving a function to
+another one, comments, docstrings and blank lines do not change the hash; a changed, new
+or removed statement does.
 
 Modules that cannot change an answer are named in ``NOT_COMPUTING``; any other new
 module is covered.
