@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from pytest_evals.run.comparison import compare
+from pytest_evals.run.comparison import paired
 from pytest_evals.store.run_differences import word_diff
 from pytest_evals.store.run_settings import Side
 
@@ -84,7 +84,7 @@ def row(id_, prompt, **arguments):
     ],
 )
 def test_settings_that_differ_are_listed_by_likelihood(before, now, texts):
-    found = compare("main", before, now)
+    found = paired("main", before, now).comparison
     assert [one.text for one in found.differences] == texts
 
 
@@ -92,7 +92,7 @@ def test_prompts_that_differ_are_counted_and_shown_as_a_word_diff():
     shots = "Q: a\nA: b\n\n" * 50
     old = [row(1, f"{shots}Q: what is the sum of 1 and 2?\nA:"), row(2, "same")]
     new = [row(1, f"{shots}Q: what is the total of 1 and 2?\nA:"), row(2, "same")]
-    found = compare("main", side(rows=old), side(rows=new))
+    found = paired("main", side(rows=old), side(rows=new)).comparison
     (one,) = found.differences
     assert one.text == "prompts: 1 of 2 documents (50%) have another prompt"
     assert one.examples == ("quiz[1]: … Q: what is the [-sum-]{+total+} of 1 and 2? …",)
