@@ -30,7 +30,6 @@ from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models, OwnModels
-from pytest_evals.plugin.outcome import SessionOutcome
 from pytest_evals.plugin.session_warnings import SessionWarnings
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import suite_root
@@ -47,7 +46,7 @@ from pytest_evals.plugin.settings.run_options import (
     spec_of,
     task_options,
 )
-from pytest_evals.plugin.shared_state import SharedState
+from pytest_evals.plugin.shared_state import SessionOutcome, SharedState
 from pytest_evals.plugin.suite.deduplication import Deduplication, refuse_equal_ids
 from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.model_arguments import WatchedArguments

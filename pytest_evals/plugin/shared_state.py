@@ -1,4 +1,5 @@
-"""The state that all models of a pytest session share."""
+"""The state that all models of a pytest session share, and its outcome: why it fails
+although its tests passed."""
 
 from __future__ import annotations
 
@@ -11,13 +12,37 @@ import pytest
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
-from pytest_evals.plugin.outcome import SessionOutcome
 from pytest_evals.plugin.rerun_scores import RerunScores
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import assignment_of, is_distributed
 from pytest_evals.plugin.suite.task_index import task_index_of
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.shared_prompts import PromptCache
+
+
+class SessionOutcome:
+    """The reasons for which a session fails, and its last line."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.line = ""
+        """Gates that were not judged, for the last line; empty if all were."""
+
+    def fail(
+        self, session: pytest.Session, reason: str, *, overrides: bool = False
+    ) -> None:
+        """Let the session fail. ``overrides``: even if it ends with another error."""
+        self.reasons.append(reason)
+        if overrides or session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def write(self, terminal: pytest.TerminalReporter) -> None:
+        """Write the last line."""
+        if self.line:
+            fails = any(reason == self.line for reason in self.reasons)
+            colours = {"red" if fails else "yellow": True, "bold": True}
+            terminal.write_line(f"evals: {self.line}", **colours)
+
 
 OfModel = TypeVar("OfModel")
 """The state of one model, :class:`~pytest_evals.plugin.session.EvalSession`."""

@@ -20,7 +20,7 @@ import random_models
 import synthetic_tasks
 
 from pytest_evals.core.request import Loglikelihood
-from pytest_evals.models.engine.background_encoding import BackgroundEncoder
+from pytest_evals.models.engine.in_process_model import BackgroundEncoder
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.tokens.loader import load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder

@@ -3,7 +3,7 @@
 import datasets
 import pytest
 
-from pytest_evals.data.features import make_features
+from pytest_evals.data.sources import make_features
 
 TEXTS = {
     "id": datasets.Value("int64"),

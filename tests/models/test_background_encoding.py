@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
-from pytest_evals.models.engine import background_encoding as expected
-from pytest_evals.models.engine.background_encoding import BackgroundEncoder
+from pytest_evals.models.engine import in_process_model as expected
+from pytest_evals.models.engine.in_process_model import BackgroundEncoder
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     TokenPair,

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.models.vllm.cache_stages import (
+from pytest_evals.models.vllm.scoring import (
     SHARED_BLOCKS,
     stage_numbers,
     stages,

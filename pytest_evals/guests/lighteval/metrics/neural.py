@@ -1,24 +1,24 @@
 """Metrics with a neural model: BERTScore (Zhang et al. 2020,
 arXiv 1904.09675), BLEURT (Sellam et al. 2020, arXiv 2004.04696) and SummaC (Laban et
-al. 2022, arXiv 2111.09525)."""
+al. 2022, arXiv 2111.09525).
+
+Models are loaded by transformers from a folder, the Hub's cache or the Hub; in full
+precision, on the GPU if there is one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError, ModelError
 from pytest_evals.guests.lighteval.metrics.matches import (
     NormalizedMetric,
-)
-from pytest_evals.guests.lighteval.metrics.metric_models import (
-    PairClassifier,
-    TokenEncoder,
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import Normalizer, sentences
 from pytest_evals.guests.lighteval.metrics.reductions import (
@@ -29,6 +29,108 @@ from pytest_evals.guests.lighteval.metrics.reductions import (
 from pytest_evals.guests.lighteval.metrics.rouge import SourceMetric
 from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH = 20
+"""Batch size."""
+
+
+def _with_tokenizer(kind: str, name: str) -> tuple[Any, Any]:
+    """Tokenizer and model."""
+    try:
+        import torch
+        import transformers
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"the model {name!r}", "transformers", "hf") from error
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+        model = getattr(transformers, kind).from_pretrained(name)
+    except (OSError, ValueError) as error:
+        what = str(error).partition("\n")[0]
+        raise ModelError(f"the model {name!r} of a metric: {what}") from error
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return tokenizer, model.to(device).eval()
+
+
+def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), BATCH):
+        yield items[start : start + BATCH]
+
+
+class PairClassifier:
+    """A sequence classifier of string pairs."""
+
+    def __init__(self, name: str) -> None:
+        """Load the model from a folder or the Hub."""
+        self._tokenizer, self._model = _with_tokenizer(
+            "AutoModelForSequenceClassification", name
+        )
+
+    def __call__(
+        self, pairs: Sequence[tuple[str, str]], max_tokens: int
+    ) -> list[list[float]]:
+        """The logits of each pair, one a class."""
+        import torch
+
+        found: list[list[float]] = []
+        for batch in _batches(pairs):
+            first, second = zip(*batch, strict=True)
+            encoded = self._tokenizer(
+                list(first),
+                list(second),
+                padding=True,
+                truncation=True,
+                max_length=max_tokens,
+                return_tensors="pt",
+            ).to(self._model.device)
+            with torch.inference_mode():
+                found += self._model(**encoded).logits.float().tolist()
+        return found
+
+
+class TokenVectors(NamedTuple):
+    """Embeddings of a string's tokens."""
+
+    vectors: NDArray[np.float32]  # (n, d) float32, each of length 1
+    is_text: NDArray[np.bool_]
+    """(n,) whether a token is the text's; the others are the model's own."""
+
+
+class TokenEncoder:
+    """A model that returns an embedding for each token."""
+
+    def __init__(self, name: str) -> None:
+        """Load the model from a folder or the Hub."""
+        self._tokenizer, self._model = _with_tokenizer("AutoModel", name)
+
+    def __call__(self, text: str, layer: int) -> TokenVectors:
+        """The embeddings of a string's tokens.
+
+        Args:
+            text: The text; what is longer than the model takes is cut off.
+            layer: Which layer's output; 0 is the embedding.
+
+        Raises:
+            ModelError: The model has not so many layers.
+        """
+        import torch
+
+        encoded = self._tokenizer(
+            text, truncation=True, return_tensors="pt", return_special_tokens_mask=True
+        )
+        special = encoded.pop("special_tokens_mask")[0].bool().numpy()
+        with torch.inference_mode():
+            states = self._model(
+                **encoded.to(self._model.device), output_hidden_states=True
+            ).hidden_states
+        if not 0 <= layer < len(states):
+            raise ModelError(f"the model has {len(states) - 1} layers, and no {layer}")
+        vectors = torch.nn.functional.normalize(states[layer][0].float(), dim=-1)
+        return TokenVectors(vectors.cpu().numpy(), ~special)
+
 
 __all__ = [
     "BLEURT",

@@ -15,14 +15,12 @@ from transformers import (
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
-from pytest_evals.guests.lighteval.metrics.metric_models import (
-    PairClassifier,
-    TokenEncoder,
-)
 from pytest_evals.guests.lighteval.metrics.neural import (
     BLEURT,
     BertScore,
     Faithfulness,
+    PairClassifier,
+    TokenEncoder,
 )
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
