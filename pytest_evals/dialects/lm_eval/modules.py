@@ -1,9 +1,9 @@
 """Load Python files next to task files as modules.
 
 If lm-eval is not installed, their imports from it resolve to shims, and
-``lm_eval.tasks`` to the task tree that contains the file. The shims cover the modules of
-lm-eval 0.4.13 that its own task tree imports, and a few more names; others need lm-eval
-itself. An installed lm-eval always takes precedence.
+``lm_eval.tasks`` to the task tree that contains the file. The shims cover the modules
+of lm-eval 0.4.13 that its own task tree imports, and a few more names; others need
+lm-eval itself. An installed lm-eval always takes precedence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A model whose engine runs in this process: encodes requests, scores them, and
 generates text.
 
-Upcoming requests are encoded in a background thread. Announcing requests does not change
-their ids: requests that were not announced are encoded when they are sent.
+Upcoming requests are encoded in a background thread. Announcing requests does not
+change their ids: requests that were not announced are encoded when they are sent.
 """
 
 from __future__ import annotations
