@@ -67,6 +67,7 @@ from pytest_evals.run.user_hooks import (
     prepared,
     registered_metrics,
 )
+from pytest_evals.store.baselines import of_model, own_baseline
 from pytest_evals.store.history import read_run
 from pytest_evals.store.writable import check_base
 
@@ -144,7 +145,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
             read from ``.evals``.
         compare: A baseline or the folder of a run, as for ``--evals-compare``; the
             differences are in ``comparison`` of the result.
-        save: Save this run as the baseline of that name, in ``folder``.
+        save: Save this run as the baseline of that name, in ``folder``; the run of each
+            of several models as ``save-NAME``.
         save_failed: Save it even if gates failed or documents could not be scored.
         stop: When to stop a task whose gates are decided, as for ``--evals-stop``; its
             documents run in a random order that depends on the suite's commit, or on
@@ -265,7 +267,15 @@ class _Call:
         tested = given if isinstance(given, str) else model_of(given, "model")
         spec = tested if isinstance(tested, str) else ""
         shown = spec or getattr(tested, "name", "")
-        config = replace(self.config, name=shown, spec=spec, full_spec=spec)
+        config = replace(
+            self.config,
+            name=shown,
+            spec=spec,
+            full_spec=spec,
+            label=name,
+            compare=own_baseline(self.config.dir, self.config.compare, name),
+            save=of_model(self.config.save, name) if self.config.save else "",
+        )
         closes = isinstance(given, type)
         return replace(self, config=config, model=tested, name=name, closes=closes)
 
@@ -355,7 +365,7 @@ class _Call:
         )
         if config.spec and not options.model_arguments:
             options = replace(options, model_arguments=model_arguments(config.spec))
-        noise = partial(measured_rate, config.dir, config.compare)
+        noise = partial(measured_rate, config.dir, config.compare, config.label)
         expressions = tuple(map(read_expression, self.gates))
         gates = SuiteGates(
             config.here,

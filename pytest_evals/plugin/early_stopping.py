@@ -8,7 +8,7 @@ workers, the controller decides, and workers find in a file which tasks have sto
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from pytest_evals.run.batches import Job
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.run import Run
 
-_NAME = "decided"
 LOOK_S = 0.2
 """Seconds after which a worker checks again which tasks have stopped."""
 
@@ -27,9 +26,17 @@ LOOK_S = 0.2
 class StoppableItems:
     """Sorts and skips items."""
 
-    def __init__(self, run: Run, assignment: WorkerAssignment | None) -> None:
-        """Create it for a run that may stop early."""
+    def __init__(
+        self,
+        run: Run,
+        assignment: WorkerAssignment | None,
+        place: int,
+        is_own: Callable[[pytest.Item], bool],
+    ) -> None:
+        """Create it for a run that may stop early. ``place``: of its model;
+        ``is_own``: whether an item is a document of that model."""
         assert run.early_stopping is not None
+        self._name, self._is_own = f"decided-{place}", is_own
         self._run, self._orders = run, assignment
         self._early: EarlyStopping = run.early_stopping
         self._waves: dict[Job, tuple[str, int]] = {}
@@ -41,7 +48,7 @@ class StoppableItems:
         places: dict[str, list[int]] = {}
         for place, item in enumerate(items):
             job = _job(item)
-            if job is not None:
+            if job is not None and self._is_own(item):
                 places.setdefault(job.task.name, []).append(place)
         for task in self._early.candidates():
             slots = places.get(task.name, [])
@@ -74,7 +81,8 @@ class StoppableItems:
         watched = []
         for task in self._early.candidates():
             run = self._run.suite.tasks[task.name]
-            order = [places.get(f"{run.nodeid}[{run.ids[i]}]", -1) for i in task.order]
+            names = run.document_ids()
+            order = [places.get(names[i], -1) for i in task.order]
             if -1 in order:
                 continue
             if order != sorted(order):
@@ -87,14 +95,14 @@ class StoppableItems:
     def publish(self) -> None:
         """Write the stopped tasks for workers."""
         if self._folder is not None:
-            draft = self._folder / f"{_NAME}.tmp"
+            draft = self._folder / f"{self._name}.tmp"
             draft.write_text("\n".join(sorted(self._early.decided)), encoding="utf-8")
-            draft.rename(self._folder / _NAME)
+            draft.rename(self._folder / self._name)
 
     def skip_if_decided(self, item: DocumentItem) -> None:
         """Skip a document whose task has stopped."""
         if self._orders is not None:
-            self._look(Path(self._orders.stop).parent / _NAME)
+            self._look(Path(self._orders.stop).parent / self._name)
         if item.job.task.name in self._early.decided:
             item.word = "stopped"
             pytest.skip("the gates of its task are decided")

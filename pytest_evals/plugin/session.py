@@ -7,7 +7,7 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -93,6 +93,8 @@ class EvalSession:
     """The progress line, while documents run."""
     is_selected = True
     """Whether documents or gates of its model are selected."""
+    cut = ""
+    """A hash of the parts into which its suite is cut."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
     merged: Callable[[Job], Record] | None = None
@@ -128,7 +130,7 @@ class EvalSession:
         self.gates = SuiteGates(
             suite_root(config, options.include_path),
             options.gates,
-            partial(measured_rate, options.dir, options.compare),
+            partial(measured_rate, options.dir, options.compare, self.model),
             is_release=options.profile == RELEASE,
             min_overlap=options.min_overlap,
         )
@@ -146,7 +148,9 @@ class EvalSession:
         own = OwnModels(spec_of(options), options.judge, self._close_others)
         self.models = Models(inference, own if self.model else None)
         self.run = Run(
-            run_config(config, options, is_worker=self.assignment is not None),
+            run_config(
+                config, options, self.model, is_worker=self.assignment is not None
+            ),
             self.suite,
             inference,
             config.hook,
@@ -154,9 +158,7 @@ class EvalSession:
         )
         if self.assignment is not None:
             self.run.flow.send = self._pack
-        self.stoppable: StoppableItems | None = None
-        if self.run.early_stopping is not None and not options.validate:
-            self.stoppable = StoppableItems(self.run, self.assignment)
+        self.stoppable = self._stoppable()
         self.warnings = SessionWarnings(config, self.run)
         self.news: CollectionReport | None = None
         """The collection report that a worker has not sent yet."""
@@ -171,6 +173,17 @@ class EvalSession:
         """Tasks whose datasets are listed and not loaded."""
         self.evals: dict[str, pytest.File] = {}
         """Node id of an eval in a Python module → the parent of its documents."""
+
+    def _stoppable(self) -> StoppableItems | None:
+        """Return the items that early stopping skips, if it is on."""
+        if self.run.early_stopping is None or self.options.validate:
+            return None
+        place = self.all.index(self)
+        return StoppableItems(self.run, self.assignment, place, self.is_document)
+
+    def is_document(self, item: pytest.Item) -> bool:
+        """Whether an item is a document of its model."""
+        return getattr(getattr(item, "parent", None), "evals", None) is self
 
     @property
     def assignment(self) -> WorkerAssignment | None:
@@ -248,6 +261,11 @@ class EvalSession:
         """Costs of documents in an earlier run of this model."""
         run = self.costs_run
         return recorded_costs(run, self.suite.tasks) if run is not None else {}
+
+    @property
+    def waves(self) -> Mapping[str, int]:
+        """The documents of each wave, see :meth:`StoppableItems.waves`."""
+        return self.stoppable.waves() if self.stoppable is not None else {}
 
     @property
     def part_of_run(self) -> str:
@@ -370,7 +388,8 @@ class EvalSession:
         for one in self.all:
             gates = (run.gate_id(gate) for run in one.suite.all() for gate in run.gates)
             has_gates = not {*ids}.isdisjoint(gates)
-            one.is_selected = has_gates or bool(one.suite.with_documents(ids))
+            has_documents = bool(one.suite.with_documents(ids))
+            one.is_selected = has_gates or has_documents or bool(self.options.shard)
 
     def lose(self, nodeid: str, why: str) -> None:
         """Record a document that no worker could finish as an error of its task."""

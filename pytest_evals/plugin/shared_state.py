@@ -66,8 +66,6 @@ class SharedState(Generic[OfModel]):
         """The tasks of files that several models share."""
         self.prompts = PromptCache()
         """The documents that several models get."""
-        self.cut = ""
-        """A hash of the parts into which the suite is cut."""
         self.failed_files: set[Path] = set()
         """Files that cannot be read: the first model reports them."""
         self.folders: dict[Path, pytest.Directory] = {}

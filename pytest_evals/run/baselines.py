@@ -25,6 +25,7 @@ from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
+from pytest_evals.store.baselines import of_model, own_baseline
 from pytest_evals.store.document_pairs import RowsByContent, refer
 from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun, MemoryRun
@@ -117,11 +118,12 @@ def _without_prompts(side: Side) -> Side:
     return Side(results=side.results, rows=rows)
 
 
-def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
+def measured_rate(base: Path, name: str, label: str, gate: Gate) -> float | None:
     """The measured flip rate of a gate's metric, if any. ``name`` is the baseline to
-    read first, if the gate has none."""
+    read first, if the gate has none; ``label``: the model's name among several."""
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
-    return stored_flip_rate(base, gate.baseline or name, gate.task, key)
+    baseline = own_baseline(base, gate.baseline or name, label)
+    return stored_flip_rate(base, baseline, gate.task, key)
 
 
 def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]:
@@ -196,6 +198,7 @@ class Baselines:
         tested model's description."""
         self._base, self._here = config.dir, config.here
         self._judge, self._replaced = config.judge, config.save
+        self._label = config.label
         self._options = config.options
         self._suite, self._hashes, self._model_info = suite, hashes, model_info
         self._runs: dict[str, EarlierRun | str] = {}
@@ -212,17 +215,25 @@ class Baselines:
     def will_exist(self, name: str) -> bool:
         """Whether this run creates the baseline: it is saved under that name, or runs
         that model."""
-        return name == self._replaced or self.is_model(name)
+        return self.is_replaced(name) or self.is_model(name)
+
+    def is_replaced(self, name: str) -> bool:
+        """Whether this run is saved as the baseline that a gate names."""
+        return bool(name) and of_model(name, self._label) == self._replaced
+
+    def _stored(self, name: str) -> EarlierRun | str:
+        own = own_baseline(self._base, name, self._label)
+        return stored_run(self._base, own, self._here)
 
     def is_missing(self, name: str) -> bool:
         """Whether no stored run has this name."""
-        return isinstance(stored_run(self._base, name, self._here), str)
+        return isinstance(self._stored(name), str)
 
     def run(self, name: str) -> EarlierRun | str:
         """Return the stored run of a name or the responses of that model; or the error,
         with its fix, if missing."""
         if name not in self._runs:
-            found = stored_run(self._base, name, self._here)
+            found = self._stored(name)
             named = found if isinstance(found, str) else self._suite.named(found)
             self._runs[name] = named
         return self._runs[name]
@@ -238,7 +249,7 @@ class Baselines:
         run, now = self.run(name), Side(results={}, rows={})
         if not isinstance(run, str):
             now = self._now(task)
-        return reference(name, run, task, now, is_replaced=name == self._replaced)
+        return reference(name, run, task, now, is_replaced=self.is_replaced(name))
 
     def _now(self, task: str) -> Side:
         run = self._suite.tasks[task]

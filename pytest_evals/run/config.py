@@ -29,6 +29,7 @@ class RunConfig:
     judge: str = ""
     compare: str = ""
     """The baseline to compare with, or the folder of a run; may be empty."""
+    label: str = ""  # the name of the model, if several are tested
     save: str = ""  # the name of the baseline to save this run as; may be empty
     save_failed: bool = False
     consent: str = ""  # the option for save_failed, for messages

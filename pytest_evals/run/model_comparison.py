@@ -28,6 +28,7 @@ from pytest_evals.run.comparison import (
 from pytest_evals.run.metric_changes import is_mean_of, keys_of
 from pytest_evals.stats.interval_methods import holm
 from pytest_evals.stats.ranks import rank_estimates
+from pytest_evals.store.baselines import check_model_names
 from pytest_evals.store.document_pairs import firsts, values_by_key
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.run_settings import Row, Side
@@ -66,8 +67,7 @@ def check_several(models: Mapping[str, Any], reference: str, save: str) -> None:
     if reference and reference not in models:
         raise OptionError(f"reference: {unknown_name('model', reference, [*models])}")
     if models and save:
-        text = "save is for one model, and several are given"
-        raise OptionError(f"{text}\n  fix: evaluate the one to save on its own")
+        check_model_names(save, [*models])
 
 
 def methods_of(results: Iterable[RunResult]) -> Methods:

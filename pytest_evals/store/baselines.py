@@ -12,13 +12,13 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.doc import ALL, field_hash
 from pytest_evals.core.reference import logprobs_in
-from pytest_evals.errors import StoreError, suggestion
+from pytest_evals.errors import OptionError, StoreError, suggestion
 from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
 from pytest_evals.store.flip_rates import NOISE
 from pytest_evals.store.history import EarlierRun, load_run, read_run
@@ -40,6 +40,42 @@ def check_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         raise ValueError("a name has letters, digits and . _ - only")
     return name
+
+
+def of_model(name: str, model: str) -> str:
+    """Return the name under which the run of one of several models is saved."""
+    return f"{name}-{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}" if model else name
+
+
+def check_model_names(name: str, models: Sequence[str]) -> None:
+    """Check the names under which the runs of several models are saved.
+
+    Raises:
+        OptionError: One is too long, or two are equal.
+    """
+    seen: dict[str, str] = {}
+    for model in models:
+        saved = of_model(name, model)
+        other = seen.setdefault(saved, model)
+        fix = f"  fix: name the models: --model=short={model}"
+        if other is not model:
+            raise OptionError(
+                f"{_OPTION}={name}: {other!r} and {model!r} would both be saved as "
+                f"{saved!r}\n{fix}"
+            )
+        try:
+            check_name(saved)
+        except ValueError as error:
+            raise OptionError(f"{_OPTION}={name}: {saved!r}: {error}\n{fix}") from None
+
+
+def own_baseline(base: Path, name: str, model: str) -> str:
+    """Return the baseline of one of several models: that saved for it, if there is one;
+    otherwise ``name``, which all models share."""
+    own = of_model(name, model)
+    is_name = os.path.basename(name) == name
+    exists = is_name and os.path.isfile(base / "baselines" / own / "results.json")
+    return own if exists else name
 
 
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:

@@ -41,6 +41,11 @@ class StoredPart:
     results: Mapping[str, Any]
 
     @property
+    def model(self) -> str:
+        """Return the name of its model; empty if the run has only one."""
+        return str(self.facts.get("name", ""))
+
+    @property
     def number(self) -> int:
         """Return which part this is, from 1."""
         return int(self.facts["part"])

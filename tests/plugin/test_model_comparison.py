@@ -101,8 +101,14 @@ def test_models_without_a_name_of_their_own_are_refused():
         evaluate(ROWS, [adds, adds])
     with pytest.raises(OptionError, match="reference: unknown model 'x'"):
         evaluate(ROWS, [adds, repeats], reference="x")
-    with pytest.raises(OptionError, match="save is for one model"):
-        evaluate(ROWS, [adds, repeats], save="main", folder=".evals")
+
+
+def test_evaluate_saves_and_compares_each_model(tmp_path):
+    evaluate(ROWS, [adds, repeats], save="main", folder=tmp_path)
+    saved = {path.name for path in (tmp_path / "baselines").iterdir()}
+    assert saved == {"main-adds", "main-repeats"}
+    found = evaluate(ROWS, [adds, repeats], compare="main", folder=tmp_path)
+    assert found["adds"].comparison.name == "main-adds"
 
 
 def test_the_terminal_compares_the_models(sums):  # noqa: F811

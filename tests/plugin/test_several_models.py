@@ -217,10 +217,10 @@ def test_tests_of_models_and_results_run_once_for_each_model(sums):
 
 
 def test_an_option_of_one_model_is_refused_with_several(sums):
-    result = sums.runpytest(GOOD, BAD, "--evals-plan")
+    result = sums.runpytest(GOOD, BAD, "--evals-repeatability=2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*--evals-plan plans one run*", "*fix: run one model*"]
+        ["*--evals-repeatability measures one model*", "*fix: measure each*"]
     )
 
 

@@ -115,16 +115,17 @@ class Controller:
         }
 
     @cached_property
-    def _selects(self) -> str:
-        """The run that ``--evals-only`` selects from: the same for all workers, even
-        for one that starts when this run is the newest."""
+    def _selects(self) -> list[str]:
+        """The run of each model that ``--evals-only`` selects from: the same for all
+        workers, even for one that starts when this run is the newest."""
         options = self._config.stash[OPTIONS]
         if not options.only:
-            return ""
+            return []
         from pytest_evals.plugin.modes.only import run_to_select_from
 
-        run = run_to_select_from(options)
-        return str(run.path) if run else ""
+        specs = [one.spec for one in options.models] or [options.model]
+        runs = [run_to_select_from(options, spec) for spec in specs]
+        return [str(run.path) if run else "" for run in runs]
 
     @cached_property
     def _costs(self) -> str:
@@ -147,11 +148,12 @@ class Controller:
         sent = output.get("evals")
         if sent and SESSION in self._config.stash:
             report, session = json.loads(sent), self._config.stash[SESSION]
-            for one, models in zip(session.all, report["models"], strict=True):
+            of_models = zip(session.all, report["models"], report["cuts"], strict=True)
+            for one, models, cut in of_models:
                 one.run.inference.add_worker(models)
+                one.cut = cut
             session.warnings.of_workers[slot or 0] = report["warnings"]
             session.shared.repeats.add(report["repeats"])
-            session.shared.cut = report["cut"]
 
     def _refuse(self, why: str) -> None:
         """End the session, since a worker cannot open a model. Records of other workers

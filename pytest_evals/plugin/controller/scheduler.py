@@ -158,15 +158,17 @@ class EvalScheduling:
             check_session(one, self._ids)
         begin(self.config)
         self._session = session
-        stopping = session.stoppable
-        if stopping is not None:
-            stopping.start(self._ids, self._folder)
-        waves = stopping.waves() if stopping is not None else {}
+        for one in session.all:
+            if one.stoppable is not None:
+                one.stoppable.start(self._ids, self._folder)
         if self._costs:
             session.costs_run = read_run(Path(self._costs))
-        suites = [one.suite for one in session.all]
         shards = shard_models(
-            self._ids, suites, len(nodes), waves, session.recorded_costs
+            self._ids,
+            [one.suite for one in session.all],
+            len(nodes),
+            [one.waves for one in session.all],
+            session.recorded_costs,
         )
         self._gates, self._late = shards.gates, shards.late
         self._left = {

@@ -100,8 +100,9 @@ class SessionHooks:
         release(items)
         others = (item for item in items if not isinstance(item, DocItem))
         self._session.shared.has_result_tests = any(map(is_late, others))
-        if self._session.stoppable is not None:
-            self._session.stoppable.arrange(items)
+        for one in self._session.all:
+            if one.stoppable is not None:
+                one.stoppable.arrange(items)
         self._prepare_reports(items, gates)
         if waits:
             make_lazy(items)
@@ -127,7 +128,7 @@ class SessionHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check the session and plan its documents; a worker plans its shard."""
-        assignment, stopping = self._session.assignment, self._session.stoppable
+        assignment = self._session.assignment
         items = session.items
         self._sends = not self._setup_only and will_ask(session, self._session.options)
         lost = unused_gates_files(session.config, self._session.gates)
@@ -138,18 +139,18 @@ class SessionHooks:
             check_parameters(self._session)
             for one in self._session.all:
                 check_session(one, ids, is_broken=bool(session.testsfailed))
-            if stopping is not None:
-                stopping.start(ids)
+            for one in self._session.all:
+                if one.stoppable is not None:
+                    one.stoppable.start(ids)
         else:
             positions = assignment.todo
             if positions is None:
                 ids = [item.nodeid for item in items]
-                waves = stopping.waves() if stopping is not None else {}
                 shards = shard_models(
                     ids,
                     [one.suite for one in self._session.all],
                     assignment.n,
-                    waves,
+                    [one.waves for one in self._session.all],
                     self._session.recorded_costs,
                 )
                 positions = shards.shards[assignment.slot]
@@ -164,7 +165,7 @@ class SessionHooks:
             one.models.plan(
                 by_model.get(one, []),
                 assignment.window if assignment else None,
-                stopping.wave_of if stopping is not None else None,
+                one.stoppable.wave_of if one.stoppable is not None else None,
             )
 
     def pytest_report_collectionfinish(
@@ -214,7 +215,7 @@ class SessionHooks:
         """
         config = self._session.config
         if self._session.assignment is None:
-            self._made = check_places(config, self._session.options)
+            self._made = check_places(config, self._session.shared.options)
         for one in self._session.all:
             inference = one.run.inference
             one.progress = Progress(config, inference)
@@ -323,7 +324,7 @@ def report_worker(evals: EvalSession) -> None:
         "models": [one.run.inference.worker_report() for one in evals.all],
         "warnings": evals.warnings.new(),
         "repeats": evals.shared.repeats.as_json(),
-        "cut": evals.shared.cut,
+        "cuts": [one.cut for one in evals.all],
     }
     # The controller does not know secrets that only a worker has seen.
     evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]

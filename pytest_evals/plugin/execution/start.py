@@ -109,9 +109,10 @@ def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) ->
         plugins.register(RepeatabilityMode(session), "evals-repeatability")
     if options.cache_info:
         plugins.register(CacheInfoMode(session), "evals-cache-info")
-    if options.shard:
-        plugins.register(ShardMode(session), "evals-shard")
-    if options.merge:
-        plugins.register(MergeMode(session), "evals-merge")
-    if options.only:
-        plugins.register(OnlyMode(session), "evals-only")
+    for one in session.all:
+        if options.shard:
+            plugins.register(ShardMode(one), f"evals-shard{one.model}")
+        if options.merge:
+            plugins.register(MergeMode(one), f"evals-merge{one.model}")
+        if options.only:
+            plugins.register(OnlyMode(one), f"evals-only{one.model}")

@@ -76,6 +76,7 @@ class CacheInfoMode:
 
     def explain(self, item: DocItem) -> None:
         """Find the nearest stored requests."""
+        self._session = item.parent.evals
         model = self._session.models.model_of(item)
         if not isinstance(model, StoredModel):
             self._lines = [f"the responses of {model.name} are not stored"]

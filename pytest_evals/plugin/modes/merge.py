@@ -8,7 +8,7 @@ and the exit code follow as in one run. No model is opened.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,8 @@ from pytest_evals.store.parts import PARTS, RECORDS, StoredPart, read_parts
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-MERGED: pytest.StashKey[list[StoredPart]] = pytest.StashKey()
-"""The parts that a session merges."""
+MERGED: pytest.StashKey[dict[str, list[StoredPart]]] = pytest.StashKey()
+"""The parts that a session merges, by the name of their model."""
 _SHOWN = 5
 """Documents and differences that a message lists."""
 
@@ -47,11 +47,32 @@ def begin_merge(config: pytest.Config) -> None:
         parts = read_parts(config.stash[OPTIONS].merge)
     except StoreError as error:
         raise pytest.UsageError(f"--evals-merge: {error}") from None
-    if faults := part_faults(parts):
+    models = config.stash[OPTIONS].models
+    names = [one.name for one in models] if len(models) > 1 else [""]
+    by_model: dict[str, list[StoredPart]] = {name: [] for name in names}
+    for part in sorted(parts, key=lambda part: part.number):
+        by_model.setdefault(part.model, []).append(part)
+    if faults := [*_model_faults(by_model, names)]:
         raise _refused(faults)
-    config.stash[MERGED] = sorted(parts, key=lambda part: part.number)
+    config.stash[MERGED] = by_model
     if config.getoption("dist", "no") != "no":
         config.option.dist, config.option.tx = "no", []
+
+
+def _model_faults(
+    by_model: Mapping[str, Sequence[StoredPart]], names: Sequence[str]
+) -> Iterator[str]:
+    for name, parts in by_model.items():
+        model = f"model {name!r}" if name else "one model without a name"
+        if name not in names:
+            here = ", ".join(names) if names[0] else "one model"
+            yield f"{parts[0].path}: is of {model}; --model gives {here}"
+        elif not parts:
+            yield f"no part is of {model}"
+        else:
+            yield from (
+                f"{name}: {text}" if name else text for text in part_faults(parts)
+            )
 
 
 def _refused(faults: Sequence[str]) -> pytest.UsageError:
@@ -65,7 +86,7 @@ class MergeMode:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._parts = session.config.stash[MERGED]
+        self._parts = session.config.stash[MERGED][session.model]
         self._records: dict[tuple[str, int], tuple[StoredPart, bytes]] = {}
         self._samples: dict[Path, SampleLines] = {}
         session.merged = self.take
@@ -93,7 +114,7 @@ class MergeMode:
         documents = {
             (item.job.task.name, item.job.index): item.nodeid
             for item in session.items
-            if isinstance(item, DocItem)
+            if isinstance(item, DocItem) and item.parent.evals is self._session
         }
         if not faults:
             faults = [*self._document_faults(documents)]
@@ -107,8 +128,10 @@ class MergeMode:
             warnings[part.number] = part.facts["warnings"]
 
     @pytest.hookimpl
-    def pytest_report_collectionfinish(self) -> str:
+    def pytest_report_collectionfinish(self) -> str | None:
         """Show the number of parts."""
+        if not self._session.is_first:
+            return None
         n = len(self._parts)
         return f"evals: documents of {n} part{'s' * (n > 1)}; no model is opened"
 
@@ -184,7 +207,7 @@ class MergeMode:
     ) -> Generator[None, None, None]:
         """Fail for tests that failed in a part; write ``parts.json``."""
         for part in self._parts:
-            if failed := part.facts["failed_tests"]:
+            if failed := part.facts["failed_tests"]:  # only the first model has them
                 tests = f"{len(failed)} test{'s' * (len(failed) > 1)}"
                 why = f"{tests} failed in part {part.number}: {', '.join(failed)}"
                 self._session.outcome.fail(session, why)

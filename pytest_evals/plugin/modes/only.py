@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 
 class OnlyMode:
-    """Selects documents by an earlier run, as a pytest plugin."""
+    """Selects the documents of a model by an earlier run, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
@@ -47,13 +47,15 @@ class OnlyMode:
         if assignment is None:
             run = run_to_select_from(options)
         else:
-            run = read_run(Path(assignment.selects)) if assignment.selects else None
-        documents = [item for item in items if isinstance(item, DocItem)]
+            selects = assignment.selects[self._session.all.index(self._session)]
+            run = read_run(Path(selects)) if selects else None
+        own = [item for item in items if self._is_own(item)]
+        documents = [item for item in own if isinstance(item, DocItem)]
         run = self._session.suite.named(run) if run else None
         kept = self._chosen(documents, run)
         dropped = [
             item
-            for item in items
+            for item in own
             if (isinstance(item, DocItem) and item.nodeid not in kept)
             or (isinstance(item, GateItem) and not kept)
         ]
@@ -66,12 +68,18 @@ class OnlyMode:
         if run:
             where = f" in {near(run.path, config.invocation_params.dir)}"
         n, total = len(kept), len(documents)
-        self._lines.insert(0, f"evals: {n} of {total} documents: {words}{where}")
+        of = f" of {self._session.model}" if self._session.model else ""
+        self._lines.insert(0, f"evals: {n} of {total} documents{of}: {words}{where}")
 
     @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
         """Show which documents were selected."""
         return self._lines
+
+    def _is_own(self, item: pytest.Item) -> bool:
+        if isinstance(item, DocItem):
+            return item.parent.evals is self._session
+        return isinstance(item, GateItem) and item.evals is self._session
 
     def _chosen(self, documents: Sequence[DocItem], run: EarlierRun | None) -> set[str]:
         by_task: dict[str, list[DocItem]] = {}
@@ -100,12 +108,12 @@ class OnlyMode:
         return baseline.was_correct(task.name, row or {})
 
 
-def run_to_select_from(options: Options) -> EarlierRun | None:
-    """The last run of this session's model, if there is one."""
+def run_to_select_from(options: Options, model: str = "") -> EarlierRun | None:
+    """The last run of a model, by default of the session's only one, if there is
+    one."""
+    model = model or options.model
     try:
-        return last_run(
-            options.dir, masked_text(options.model) if options.model else ""
-        )
+        return last_run(options.dir, masked_text(model) if model else "")
     except StoreError as error:
         raise pytest.UsageError(f"--evals-only: {error}") from None
 
@@ -126,6 +134,8 @@ class _Rows:
         """Return the row of the document with the same id. A document that could not be
         built has no id and is found by its index."""
         id_ = item.name.partition("[")[2][:-1]
+        if model := item.parent.evals.model:
+            id_ = id_.removeprefix(f"{model}-")
         here = self._by_index.get(item.job.index)
         return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
 

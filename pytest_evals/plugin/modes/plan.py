@@ -29,6 +29,7 @@ from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
+from pytest_evals.store.baselines import own_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
 
@@ -51,19 +52,20 @@ class PlanMode:
         if session.testsfailed and not goes_on:
             return None
         terminal = session.config.pluginmanager.getplugin("terminalreporter")
-        found = self._forecast(session.items)
-        if terminal is not None:
-            terminal.write_sep("=", "evals: plan")
-            for line in plan_lines(found, terminal._tw.fullwidth):
-                terminal.write_line(line.text, **line.markup)
-            for text in self._session.warnings.new():
-                write_text(terminal, f"warning: {text}", yellow=True)
+        for one in filter(lambda one: one.is_selected, self._session.all):
+            found = PlanMode(one)._forecast(session.items)
+            if terminal is not None:
+                terminal.write_sep("=", f"evals: plan {one.model}".rstrip())
+                for line in plan_lines(found, terminal._tw.fullwidth):
+                    terminal.write_line(line.text, **line.markup)
+                for text in one.warnings.new():
+                    write_text(terminal, f"warning: {text}", yellow=True)
         return True
 
     def _forecast(self, items: Sequence[pytest.Item]) -> RunPlan:
         by_task: dict[str, list[DocItem]] = {}
         for item in items:
-            if isinstance(item, DocItem):
+            if isinstance(item, DocItem) and item.parent.evals is self._session:
                 by_task.setdefault(item.job.task.name, []).append(item)
         documents = [one for members in by_task.values() for one in members]
         run = self._last()
@@ -267,7 +269,8 @@ class PlanMode:
         session = self._session
         here = session.config.invocation_params.dir
         try:
-            run = find_run(session.options.dir, gate.baseline, here)
+            name = own_baseline(session.options.dir, gate.baseline, session.model)
+            run = find_run(session.options.dir, name, here)
             return session.suite.named(run)
         except StoreError:
             return None

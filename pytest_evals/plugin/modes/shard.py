@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class ShardMode:
-    """Leaves the other parts out of the session and writes the files of this one, as a
-    pytest plugin."""
+    """Leaves the other parts of a model's suite out of the session and writes the files
+    of this one, as a pytest plugin. The first model's also keeps other tests."""
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
@@ -55,28 +55,38 @@ class ShardMode:
         """Keep the documents of this part, and all gates, once everything else has
         selected and sorted items."""
         yield
-        ids = [item.nodeid for item in items]
-        recorded = self._session.recorded_costs
-        shards = shard_items(ids, self._session.suite, self._n, recorded=recorded)
-        self._session.shared.cut = cut_hash(
-            [[ids[i] for i in one] for one in shards.shards]
-        )
-        own = {*shards.shards[self._part - 1]}
-        n_all = sum(isinstance(item, DocItem) for item in items)
-        items[:] = [
-            item
-            for position, item in enumerate(items)
-            if position in own or isinstance(item, GateItem)
-        ]
-        n = sum(isinstance(item, DocItem) for item in items)
+        session = self._session
+        mine = [item for item in items if self._is_own(item)]
+        ids = [item.nodeid for item in mine]
+        # All models are cut by one run: workers have only one.
+        recorded, run = session.all[0].recorded_costs, session.all[0].costs_run
+        shards = shard_items(ids, session.suite, self._n, recorded=recorded)
+        session.cut = cut_hash([[ids[i] for i in one] for one in shards.shards])
+        kept = {id(mine[position]) for position in shards.shards[self._part - 1]}
+        gone = {
+            id(item)
+            for item in mine
+            if id(item) not in kept and not isinstance(item, GateItem)
+        }
+        items[:] = [item for item in items if id(item) not in gone]
+        documents = [item for item in mine if isinstance(item, DocItem)]
+        n, n_all = sum(id(item) in kept for item in documents), len(documents)
         costs = ""
-        if recorded and self._session.costs_run is not None:
-            here = self._session.config.invocation_params.dir
-            costs = f", by the costs in {near(self._session.costs_run.path, here)}"
+        if recorded and run is not None:
+            here = session.config.invocation_params.dir
+            costs = f", by the costs in {near(run.path, here)}"
+        of = f" of {session.model}" if session.model else ""
         self._lines = [
             f"evals: part {self._part} of {self._n}: {n:,} of {n_all:,} documents"
-            f"{costs}; gates are pending until the parts are merged"
+            f"{of}{costs}; gates are pending until the parts are merged"
         ]
+
+    def _is_own(self, item: pytest.Item) -> bool:
+        if isinstance(item, DocItem):
+            return item.parent.evals is self._session
+        if isinstance(item, GateItem):
+            return item.evals is self._session
+        return self._session.is_first
 
     @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
@@ -87,7 +97,9 @@ class ShardMode:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember failed tests, which no other job runs."""
         is_ours = hasattr(report, "evals_word") or hasattr(report, "evals_is_document")
-        if report.failed and not is_ours and self._session.assignment is None:
+        if not self._session.is_first or self._session.assignment is not None:
+            return
+        if report.failed and not is_ours:
             self._failed[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -117,10 +129,11 @@ class ShardMode:
             names.append(RECORDS)
         return {
             "schema_version": SCHEMAS["part"].current,
+            "name": evals.model,
             "part": self._part,
             "parts": self._n,
             "partial": "" if run.partial == evals.part_of_run else run.partial,
-            "cut": evals.shared.cut,
+            "cut": evals.cut,
             "command": part_command(evals.config),
             "tasks": {
                 name: task_identity(one, evals.suite)

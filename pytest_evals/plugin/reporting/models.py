@@ -3,6 +3,7 @@ HTML page, written after the files of each model."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,12 @@ import pytest
 from pytest_evals.core.model_comparison import ModelComparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
+from pytest_evals.plugin.reporting.pull_request import (
+    COMMENT,
+    LEAST,
+    Publishing,
+    append_summary,
+)
 from pytest_evals.plugin.settings.run_options import path_of_model
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.models import model_lines
@@ -20,9 +27,6 @@ from pytest_evals.store.history import EarlierRun, read_run
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
-
-_MARKDOWN = 60_000
-"""Bytes of the Markdown: GitHub takes comments of 65,536 characters."""
 
 
 class ModelsReport:
@@ -38,14 +42,15 @@ class ModelsReport:
         """Compare the models that were run, and write the files; an error leaves all
         other results intact."""
         done = [one for one in self._session.all if one.run.result is not None]
-        if len(done) < 2:
-            return
-        try:
-            self._found = self._compared(done)
-            self._write(self._found)
-        except StoreError as error:
-            self._lines.append((str(error), True))
-            self._session.outcome.fail(session, str(error))
+        if len(done) > 1:
+            try:
+                self._found = self._compared(done)
+                self._write(self._found)
+            except StoreError as error:
+                self._lines.append((str(error), True))
+                self._session.outcome.fail(session, str(error))
+        if done and os.environ.get("GITHUB_ACTIONS") == "true":
+            self._lines += append_summary(self._markdown)
 
     def _compared(self, done: list[EvalSession]) -> ModelComparison:
         runs = {one.model: _run(one) for one in done}
@@ -62,7 +67,7 @@ class ModelsReport:
             write_json(options.json, self._as_json(found))
         if options.markdown is not None:
             make_folder(options.markdown.parent, "--evals-markdown")
-            replace_text(options.markdown, self._markdown(found), "--evals-markdown")
+            replace_text(options.markdown, self._markdown(COMMENT), "--evals-markdown")
         if options.html is not None:
             from pytest_evals.reports.html.models import write_models_html
 
@@ -77,16 +82,20 @@ class ModelsReport:
         runs = {name: str(paths[name]) for name in found.models}
         return {**asdict(found), "agreements": dict(found.agreements), "runs": runs}
 
-    def _markdown(self, found: ModelComparison) -> str:
+    def _markdown(self, room: int) -> str:
+        """Return the comparison and the summary of each model, with about so many bytes
+        in all."""
         from pytest_evals.reports.github.models import models_markdown
         from pytest_evals.reports.github.pull_request import run_markdown
 
-        parts = [models_markdown(found)]
-        done = [one for one in self._session.all if one.run.result is not None]
-        room = (_MARKDOWN - len(parts[0].encode("utf-8"))) // len(done)
-        for one in done:
-            assert one.run.result is not None
-            parts.append(run_markdown(one.run.result, max(room, 1000)))
+        parts = [models_markdown(self._found)] if self._found is not None else []
+        done = {one: one.run.result for one in self._session.all}
+        results = {one: result for one, result in done.items() if result is not None}
+        room -= sum(len(part.encode("utf-8")) for part in parts) + len(results)
+        for one, result in results.items():
+            changes = Publishing(one).changes(result)
+            share = max(room // len(results), LEAST)
+            parts.append(run_markdown(result, share, changes))
         return "\n".join(parts)
 
     @pytest.hookimpl(trylast=True)

@@ -1,9 +1,11 @@
 """The summary for a pull request: ``--evals-markdown``, and in GitHub Actions the job's
-summary with annotations at the lines of gates."""
+summary with annotations at the lines of gates. Those of several models are written
+together, see :mod:`pytest_evals.plugin.reporting.models`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,29 @@ LEAST = 1000
 """Smallest useful size of a summary."""
 
 
+def append_summary(text: Callable[[int], str]) -> list[tuple[str, bool]]:
+    """Append to the summary of the step of GitHub Actions, if there is one.
+
+    Args:
+        text: The Markdown, with at most so many bytes.
+
+    Returns:
+        The error, if it is not written, and that it does not fail the session.
+    """
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return []
+    path = Path(place)
+    try:
+        room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
+        if room < LEAST:
+            raise StoreError(f"no space left in {str(path)!r}")
+        append_lines(path, [text(room)], "GITHUB_STEP_SUMMARY")
+    except (OSError, StoreError) as error:
+        return [(f"the job's summary is not written: {error}", False)]
+    return []
+
+
 class Publishing:
     """Hooks of a session with a Markdown summary, as a pytest plugin."""
 
@@ -54,7 +79,7 @@ class Publishing:
             return
         from pytest_evals.reports.github.pull_request import run_markdown
 
-        changes = self._changes(result)
+        changes = self.changes(result)
         try:
             if path is not None:
                 make_folder(path.parent, "--evals-markdown")
@@ -63,24 +88,11 @@ class Publishing:
         except StoreError as error:
             self._lines.append((str(error), True))
             self._session.outcome.fail(session, str(error))
-        place = os.environ.get("GITHUB_STEP_SUMMARY") if self._on_github else None
-        if place:
-            self._append(Path(place), result, changes)
+        if self._on_github and not self._session.model:
+            found = append_summary(lambda room: run_markdown(result, room, changes))
+            self._lines += found
 
-    def _append(self, path: Path, result: RunResult, changes: Changes) -> None:
-        """Append to the summary of the step, up to its size limit."""
-        from pytest_evals.reports.github.pull_request import run_markdown
-
-        try:
-            room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
-            if room < LEAST:
-                raise StoreError(f"no space left in {str(path)!r}")
-            text = run_markdown(result, room, changes)
-            append_lines(path, [text], "GITHUB_STEP_SUMMARY")
-        except (OSError, StoreError) as error:
-            self._lines.append((f"the job's summary is not written: {error}", False))
-
-    def _changes(self, result: RunResult) -> Changes:
+    def changes(self, result: RunResult) -> Changes:
         """Return the documents that got worse, for gates against a baseline."""
         open_or_red = (Outcome.FAILED, Outcome.INCONCLUSIVE)
         return {
@@ -93,9 +105,10 @@ class Publishing:
         """Return the documents that a verdict names, in its baseline and now."""
         session, gate = self._session, verdict.gate
         path = session.run.writer.path
-        if path is None or gate.baseline == session.options.save_baseline:
+        baselines = session.run.baselines
+        if path is None or baselines.is_replaced(gate.baseline):
             return ()
-        baseline = session.run.baselines.run(gate.baseline)
+        baseline = baselines.run(gate.baseline)
         if isinstance(baseline, str):
             return ()
         try:

@@ -67,16 +67,14 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
 
 
 _OF_ONE_MODEL = {
-    "plan": "plans one run",
-    "cache-info": "looks up the responses of one model",
-    "repeatability": "measures one model",
-    "stop": "decides the gates of one model",
-    "shard": "runs a part of one suite",
-    "merge": "merges the parts of one run",
-    "run-dir": "is the folder of one run",
-    "only": "selects from a run of one model",
-    "ray": "serves one model",
-    "save-baseline": "saves the run of one model",
+    "repeatability": (
+        "measures one model",
+        "measure each in its own run, with --model=SPEC on the command line",
+    ),
+    "ray": (
+        "serves one model",
+        "name the cluster in each spec, as in --model=ray:hf:gpt2,address=auto",
+    ),
 }
 """Options that need a single model, with the reason."""
 
@@ -85,20 +83,25 @@ def check_several(raw: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuse options that need a single model. ``names``: those of the models.
 
     Raises:
-        pytest.UsageError: With the first one; or the reference is not a model.
+        pytest.UsageError: With the first one; or the reference is not a model; or two
+            models would be saved as one baseline.
     """
     if raw["reference"] and raw["reference"] not in names:
         from pytest_evals.errors import unknown_name
 
         text = unknown_name("model", raw["reference"], names)
         raise pytest.UsageError(f"--evals-reference: {text}")
-    for name, why in _OF_ONE_MODEL.items():
-        if raw[name] and raw[name] != "off":
+    for name, (why, fix) in _OF_ONE_MODEL.items():
+        if raw[name]:
             raise pytest.UsageError(
                 f"--evals-{name} {why}, and several are given with --model\n"
-                "  fix: run one model with it: --model=SPEC on the command line "
-                "replaces those of ini file and addopts"
+                f"  fix: {fix}"
             )
+    if raw["save-baseline"]:
+        from pytest_evals.store.baselines import check_model_names
+
+        with usage_errors():
+            check_model_names(raw["save-baseline"], names)
 
 
 def check_together(raw: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def _read(config: pytest.Config) -> Options:
             "ray": _cluster(raw),
             "dir": folder,
             "only": _statuses(values["only"], raw["compare"]),
-            "compare": _baseline(raw["compare"], folder, base),
+            "compare": _baseline(raw["compare"], folder, base, models),
             "json": base / raw["json"] if raw["json"] else None,
             "html": _file(config, raw, "html"),
             "merge": tuple(base / one for one in raw["merge"]),
@@ -189,13 +189,17 @@ def _cluster(raw: Mapping[str, Any]) -> str:
     return text
 
 
-def _baseline(name: str, folder: Path, here: Path) -> str:
+def _baseline(name: str, folder: Path, here: Path, models: Sequence[NamedModel]) -> str:
+    """Check that each model has a baseline: its own, or one that all share."""
     if name:
         from pytest_evals.errors import StoreError
         from pytest_evals.result_files.baselines import find_run
+        from pytest_evals.store.baselines import own_baseline
 
+        labels = [one.name for one in models] if len(models) > 1 else [""]
         try:
-            find_run(folder, name, here)
+            for label in labels:
+                find_run(folder, own_baseline(folder, name, label), here)
         except StoreError as error:
             raise pytest.UsageError(f"--evals-compare: {error}") from None
     return name

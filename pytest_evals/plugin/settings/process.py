@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,8 @@ class WorkerAssignment(NamedTuple):
         stop: A file; the worker stops once it exists.
         todo: Positions of the remaining items, for a replacement of a crashed worker.
         window: Documents to plan together, if not the usual number.
-        selects: Folder of the run that ``--evals-only`` selects from, or empty.
+        selects: Folder of the run that ``--evals-only`` selects from, or empty, for
+            each model.
         costs: Folder of the run whose costs cut the shards, or empty.
     """
 
@@ -35,7 +37,7 @@ class WorkerAssignment(NamedTuple):
     stop: str
     todo: list[int] | None
     window: int | None
-    selects: str = ""
+    selects: Sequence[str] = ()
     costs: str = ""
 
 

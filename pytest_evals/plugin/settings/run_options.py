@@ -25,6 +25,8 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.user_hooks import registered_metrics
+from pytest_evals.store.baselines import of_model as baseline_of
+from pytest_evals.store.baselines import own_baseline
 from pytest_evals.store.writable import check_base, check_empty, check_file
 
 
@@ -103,10 +105,10 @@ def spec_of(options: Options) -> str:
 
 
 def run_config(
-    config: pytest.Config, options: Options, *, is_worker: bool
+    config: pytest.Config, options: Options, label: str, *, is_worker: bool
 ) -> RunConfig:
-    """Return the configuration of a model's run. ``is_worker``: whether this process is
-    a worker of pytest-xdist."""
+    """Return the configuration of a model's run. ``label``: its name, if there are
+    several; ``is_worker``: whether this process is a worker of pytest-xdist."""
     return RunConfig(
         here=config.invocation_params.dir,
         root=config.rootpath,
@@ -114,6 +116,7 @@ def run_config(
         name=options.model,
         spec=options.model,
         full_spec=full_spec(options, options.model),
+        label=label,
         save=options.save_baseline,
         consent="--evals-save-failed",
         chat=options.apply_chat_template,
@@ -171,10 +174,15 @@ def task_options(
 
 
 def of_model(options: Options, model: NamedModel) -> Options:
-    """Return the options of one of several models, which has its own files."""
+    """Return the options of one of several models, which has its own files: a folder
+    of its run, a baseline, and the baseline that was saved so, if there is one."""
+    save, folder = options.save_baseline, options.run_dir
     return replace(
         options,
         model=model.spec,
+        save_baseline=baseline_of(save, model.name) if save else "",
+        compare=own_baseline(options.dir, options.compare, model.name),
+        run_dir=folder / file_name(model.name) if folder else None,
         json=path_of_model(options.json, model.name),
         html=path_of_model(options.html, model.name),
         markdown=None,
@@ -186,8 +194,12 @@ def path_of_model(path: Path | None, model: str) -> Path | None:
     ``report-gpt2.html``."""
     if path is None:
         return None
-    name = re.sub(r"[^\w.=-]+", "_", model)
-    return path.with_name(f"{path.stem}-{name}{path.suffix}")
+    return path.with_name(f"{path.stem}-{file_name(model)}{path.suffix}")
+
+
+def file_name(model: str) -> str:
+    """Return the name of a model as part of the name of a file or folder."""
+    return re.sub(r"[^\w.=-]+", "_", model)
 
 
 _OF_SEVERAL = ("models", "reference")

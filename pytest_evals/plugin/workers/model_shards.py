@@ -1,5 +1,6 @@
 """Sharding of several models: a worker takes whole models, as many as the others; the
-documents of the models that remain are divided among all workers."""
+documents of the models that remain are divided among all workers. If models stop early,
+all workers share the waves of each."""
 
 from __future__ import annotations
 
@@ -23,17 +24,17 @@ def shard_models(
     ids: Sequence[str],
     suites: Sequence[Suite],
     n: int,
-    waves: Mapping[str, int] | None = None,
+    waves: Sequence[Mapping[str, int]] = (),
     recorded: Costs | None = None,
 ) -> Shards:
-    """Assign all items to ``n`` workers. ``suites``: the tasks and groups of each
-    model; for the others, see :func:`shard_items`, which assigns those of one model.
+    """Assign all items to ``n`` workers. ``suites``, ``waves``: those of each model;
+    for the others, see :func:`shard_items`, which assigns those of one model.
 
     Returns:
         Each position once; the documents of whole models come first.
     """
     if len(suites) == 1:
-        return shard_items(ids, suites[0], n, waves, recorded)
+        return shard_items(ids, suites[0], n, waves[0] if waves else None, recorded)
     places = {nodeid: place for place, nodeid in enumerate(ids)}
     gates = [p for known in suites for p in _gates(known, places)]
     costs = [FIXED] * len(ids)
@@ -43,8 +44,16 @@ def shard_models(
     others = [p for p in range(len(ids)) if p not in documents and p not in {*gates}]
     first = min((*documents, *gates), default=0)
     before = [[place] for place in others if place < first]
-    n_whole = len(models) - len(models) % n
+    n_whole = 0 if any(waves) else len(models) - len(models) % n
     shards = cut_evenly([before], costs, n)
+    if any(waves):
+        for known, own in zip(suites, waves, strict=True):
+            positions = sorted(_document_places(known, places))
+            own_ids = [ids[position] for position in positions]
+            found = shard_items(own_ids, known, n, own, recorded)
+            for shard, more in zip(shards, found.shards, strict=True):
+                shard += [positions[i] for i in more]
+        models = []
     for number, units in enumerate(models[:n_whole]):
         shards[number % n] += [place for unit in units for place in unit]
     line = [unit for units in models[n_whole:] for unit in units]
@@ -60,6 +69,12 @@ def _gates(known: Suite, places: Mapping[str, int]) -> list[int]:
     return [places[nodeid] for nodeid in ids if nodeid in places]
 
 
+def _document_places(known: Suite, places: Mapping[str, int]) -> list[int]:
+    """Positions of the documents of a model."""
+    ids = (nodeid for run in known.tasks.values() for nodeid in run.document_ids())
+    return [places[nodeid] for nodeid in ids if nodeid in places]
+
+
 def _documents(
     known: Suite,
     places: Mapping[str, int],
@@ -70,10 +85,8 @@ def _documents(
     found: Group = []
     for run in known.tasks.values():
         by_id = document_costs(run, (recorded or {}).get(run.task.name))
-        names = {}
-        for nodeid, (name, cost) in zip(run.document_ids(), by_id.items(), strict=True):
-            if nodeid in places:
-                names[places[nodeid]] = name
-                costs[places[nodeid]] = cost
+        names = {places[one]: one for one in by_id if one in places}
+        for place, nodeid in names.items():
+            costs[place] = by_id[nodeid]
         found += in_clusters(sorted(names), names, document_clusters(run, known))
     return found

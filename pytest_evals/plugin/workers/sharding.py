@@ -65,7 +65,7 @@ def shard_items(
         one cluster. What follows the last document and gate is a test of the results:
         workers collect in that order.
     """
-    gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
+    gates = {run.gate_id(gate) for run in known.all() for gate in run.gates}
     tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
     groups: dict[tuple[str, int], list[int]] = {}
     counts: dict[str, int] = {}
@@ -112,10 +112,8 @@ def document_costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str
         sizes: Sequence[int] = [recorded.get(id_, mean) for id_ in run.ids]
     else:
         sizes = rows.sizes() if isinstance(rows, SizedRows) else [0] * len(run.ids)
-    return {
-        f"{run.nodeid}[{id_}]": FIXED + size
-        for id_, size in zip(run.ids, sizes, strict=True)
-    }
+    ids = run.document_ids()
+    return {id_: FIXED + size for id_, size in zip(ids, sizes, strict=True)}
 
 
 def document_clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
@@ -124,12 +122,13 @@ def document_clusters(run: TaskRun, known: Suite) -> dict[str, tuple[str, ...]]:
         return {}
     fields = sorted(known.required(run.task.name).fields)
     found = {}
-    for id_, index in zip(run.ids, run.indices, strict=True) if fields else ():
+    ids = run.document_ids()
+    for id_, index in zip(ids, run.indices, strict=True) if fields else ():
         try:
             labels = labels_in(run.task.ask(index).doc, fields)
         except DocumentError:  # reported when it runs
             continue
-        found[f"{run.nodeid}[{id_}]"] = tuple(f"{k}={v}" for k, v in labels.items())
+        found[id_] = tuple(f"{k}={v}" for k, v in labels.items())
     return found
 
 
