@@ -1,0 +1,111 @@
+"""ProgramLimits of a process, set in the process itself before it runs a program."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_PDEATHSIG, _DUMPABLE, _KEEPCAPS, _NO_NEW_PRIVS, _SUBREAPER = 1, 4, 8, 38, 36
+_AMBIENT, _AMBIENT_RAISE = 47, 2
+_READ_SEARCH = 2
+"""CAP_DAC_READ_SEARCH: read files regardless of their permissions."""
+_VERSION_3 = 0x20080522
+
+
+def prctl(option: int, *values: int) -> bool:
+    """Call ``prctl``; return whether it worked, which it does on Linux only."""
+    if sys.platform != "linux":
+        return False
+    call = ctypes.CDLL(None, use_errno=True).prctl
+    rest = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    return bool(call(option, *rest) == 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends."""
+    prctl(_SUBREAPER, 1)
+
+
+def hide_memory() -> None:
+    """Refuse ptrace and ``/proc`` access by processes of the same user."""
+    prctl(_DUMPABLE, 0)
+
+
+def die_with_parent(parent: int) -> None:
+    """End when the server ends."""
+    prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def drop_root(uid: int) -> None:
+    """Become an unprivileged user, if this is root.
+
+    The limit on processes is not applied to root. An interpreter in root's home would
+    be unreadable afterwards: then the right to read files is kept.
+
+    Args:
+        uid: The user; nobody else has processes under this number.
+    """
+    if os.geteuid() != 0:
+        prctl(_NO_NEW_PRIVS, 1)
+        return
+    reads = _is_readable_by_all(os.__file__) and _is_readable_by_all(sys.executable)
+    if not reads:
+        prctl(_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    if not reads:
+        _keep_only(_READ_SEARCH)
+    prctl(_NO_NEW_PRIVS, 1)
+
+
+def _is_readable_by_all(path: str) -> bool:
+    path = os.path.realpath(path)
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        if not os.stat(path).st_mode & 0o001:
+            return False
+    return True
+
+
+def _keep_only(capability: int) -> None:
+    bits = 1 << capability
+    head = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    # Effective, permitted and inheritable of the capabilities 0 to 31, then 32 to 63.
+    sets = (ctypes.c_uint32 * 6)(bits, bits, bits, 0, 0, 0)
+    ctypes.CDLL(None).capset(head, sets)
+    prctl(_AMBIENT, _AMBIENT_RAISE, capability)
+
+
+def apply_limits(limits: Mapping[str, Any], n_threads: int) -> None:
+    """Set the limits of this process and its descendants.
+
+    Args:
+        limits: The fields of ``ProgramLimits``.
+        n_threads: Threads that the user runs already, which count as processes.
+    """
+    cpu = max(1, int(limits["cpu_s"]))
+    for name, soft, hard in (
+        ("RLIMIT_CORE", 0, 0),
+        ("RLIMIT_CPU", cpu, cpu + 1),
+        ("RLIMIT_FSIZE", limits["file_bytes"], limits["file_bytes"]),
+        ("RLIMIT_NOFILE", limits["open_files"], limits["open_files"]),
+        ("RLIMIT_MEMLOCK", 0, 0),
+        ("RLIMIT_MSGQUEUE", 0, 0),
+        ("RLIMIT_NPROC", *[n_threads + limits["processes"]] * 2),
+        ("RLIMIT_AS", limits["memory_bytes"], limits["memory_bytes"]),
+    ):
+        number = getattr(resource, name, None)
+        if number is None:
+            continue
+        ceiling = resource.getrlimit(number)[1]
+        if ceiling != resource.RLIM_INFINITY:
+            soft, hard = min(soft, ceiling), min(hard, ceiling)
+        resource.setrlimit(number, (soft, hard))

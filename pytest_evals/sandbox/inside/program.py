@@ -1,0 +1,251 @@
+"""A forked process that runs one program, or its tests, and never returns."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NoReturn
+
+from .frames import frame, read_frame, write_all
+from .limits import apply_limits, die_with_parent, drop_root, hide_memory
+from .peers import serve
+from .tests import outcome
+from .values import encode
+
+_FILE = "program.py"
+
+
+class ProgramSetup:
+    """What a process is given: descriptors, its folder, user and limits."""
+
+    def __init__(self, **values: Any) -> None:
+        self.control: int = values["control"]
+        self.report: int = values["report"]
+        self.peer: int = values["peer"]
+        self.output: tuple[int, int] = values["output"]
+        self.folder: str = values["folder"]
+        self.uid: int = values["uid"]
+        self.n_threads: int = values["n_threads"]
+        self.parent: int = values["parent"]
+        self.limits: Mapping[str, Any] = values["limits"]
+
+
+def run(mode: str, place: ProgramSetup) -> NoReturn:
+    """Read the code from the control pipe and run it.
+
+    The server never reads it: the next program is forked from the server's memory.
+    """
+    code = 1
+    try:
+        os.setsid()
+        die_with_parent(place.parent)
+        job = read_frame(place.control)
+        write_all(place.report, frame({"read": True}))
+        _enter(mode, job, place)
+        code = _MODES[mode](job, place)
+    except SystemExit as error:
+        code = _exit_code(error.code)
+    except BaseException as error:  # noqa: BLE001 - as the interpreter does
+        _print_traceback(error)
+    finally:
+        code = _finish(code)
+        os._exit(code)
+
+
+def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> None:
+    """Leave the server's descriptors, environment and rights."""
+    os.chdir(place.folder)
+    for name, data in job.get("files", {}).items():
+        _write(name, bytes.fromhex(data))
+    given = os.open(os.devnull, os.O_RDONLY)
+    if job.get("stdin"):
+        given = _unnamed()
+        write_all(given, job["stdin"].encode("utf-8", "surrogatepass"))
+        os.lseek(given, 0, os.SEEK_SET)
+    if mode != "tests" and os.geteuid() == 0 and place.limits["enforced"]:
+        _give_away(place.folder, place.uid)
+    _keep_descriptors(given, place)
+    if place.limits["enforced"]:
+        for name in ("HOME", "TMPDIR"):
+            os.environ[name] = place.folder
+        apply_limits(place.limits, place.n_threads)
+        drop_root(place.uid)
+    if mode == "tests":
+        hide_memory()
+    _open_streams()
+
+
+def _keep_descriptors(given: int, place: ProgramSetup) -> None:
+    """Close all descriptors but standard ones, the report and the peer."""
+    os.dup2(given, 0)
+    os.dup2(place.output[0], 1)
+    os.dup2(place.output[1], 2)
+    kept = 3
+    for descriptor in sorted({place.report, place.peer} - {-1}):
+        os.dup2(descriptor, kept)
+        if descriptor == place.report:
+            place.report = kept
+        else:
+            place.peer = kept
+        kept += 1
+    os.closerange(kept, 65536)
+    for descriptor in range(3, kept):
+        os.set_inheritable(descriptor, False)
+
+
+def _open_streams() -> None:
+    """Make this process look like a new interpreter."""
+    sys.stdin, sys.stdout, sys.stderr = (
+        io.TextIOWrapper(open(number, kind, closefd=False), encoding="utf-8", errors=errors, line_buffering=number == 2)  # noqa: E501, SIM115
+        for number, kind, errors in ((0, "rb", "strict"), (1, "wb", "surrogateescape"), (2, "wb", "backslashreplace"))  # noqa: E501
+    )  # fmt: skip
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    sys.argv = [_FILE]
+    if "random" in sys.modules:
+        sys.modules["random"].seed()
+
+
+def _unnamed() -> int:
+    """Return a file of the program's folder that no name leads to."""
+    descriptor = os.open(".stdin", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.unlink(".stdin")
+    return descriptor
+
+
+def _write(name: str, data: bytes) -> None:
+    folder = os.path.dirname(name)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(name, "wb") as file:
+        file.write(data)
+    os.chmod(name, 0o644)
+
+
+def _give_away(folder: str, uid: int) -> None:
+    """Make an unprivileged user the owner of the program's folder."""
+    os.chown(folder, uid, uid)
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(root, name), uid, uid)
+
+
+class _Source:
+    """The program's text, for its tracebacks."""
+
+    text = ""
+
+
+def _compiled(source: str) -> Any:
+    _Source.text = source
+    return compile(source, _FILE, "exec", dont_inherit=True)
+
+
+def _names() -> dict[str, Any]:
+    module = ModuleType("__main__")
+    sys.modules["__main__"] = module
+    module.__dict__["__builtins__"] = __builtins__
+    return module.__dict__
+
+
+def _script(job: Mapping[str, Any], place: ProgramSetup) -> int:
+    os.close(place.report)
+    sys.path.insert(0, place.folder)
+    exec(_compiled(job["code"]), _names())
+    return 0
+
+
+def _call(job: Mapping[str, Any], place: ProgramSetup) -> int:
+    names = _names()
+    exec(_compiled(job["code"]), names)
+    target = names["Solution"]() if "Solution" in names else None
+    name = job["call"]
+    function = names[name] if target is None else getattr(target, name)
+    value = encode(function(*job["arguments"]), _has_no_data)
+    write_all(place.report, frame({"value": value}))
+    return 0
+
+
+def _has_no_data(value: object) -> NoReturn:
+    raise TypeError(f"{type(value).__name__} is not data")
+
+
+def _serve(job: Mapping[str, Any], place: ProgramSetup) -> NoReturn:
+    os.close(place.report)
+
+    def program() -> dict[str, Any]:
+        names = _names()
+        exec(_compiled(job["code"]), names)
+        return names
+
+    serve(place.peer, program)
+
+
+def _tests(job: Mapping[str, Any], place: ProgramSetup) -> int:
+    text = outcome(place.peer, job["tests"])
+    write_all(place.report, frame({"outcome": text}))
+    os._exit(0)
+
+
+def _together(job: Mapping[str, Any], place: ProgramSetup) -> int:
+    """Run program and tests in one interpreter, as the tests need."""
+    send = write_all
+    text = "passed"
+    try:
+        exec(_compiled(job["code"] + "\n" + job["tests"]), _names())
+    except BaseException as error:  # noqa: BLE001 - every exception fails the tests
+        text = f"failed: {error}"
+    send(place.report, frame({"outcome": text, "secret": job["secret"]}))
+    os._exit(0)
+
+
+_MODES = {
+    "script": _script,
+    "call": _call,
+    "serve": _serve,
+    "tests": _tests,
+    "together": _together,
+}
+
+
+def _print_traceback(error: BaseException) -> None:
+    """Print the traceback of the program's lines."""
+    import linecache
+    import traceback
+
+    linecache.cache[_FILE] = (
+        len(_Source.text),
+        None,
+        _Source.text.splitlines(keepends=True),
+        _FILE,
+    )
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
+
+
+def _exit_code(code: object) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    sys.stderr.write(f"{code}\n")
+    return 1
+
+
+def _finish(code: int) -> int:
+    """End as an interpreter does: threads, ``atexit``, buffers."""
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        atexit = importlib.import_module("atexit")
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001 - the exit code is decided
+        return code or 120
+    return code

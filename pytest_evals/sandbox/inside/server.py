@@ -1,0 +1,266 @@
+"""A warm server: forks a process for each program, enforces its limits, ends all of
+its descendants, and reports.
+
+Jobs arrive on descriptor 0 as a header, which is read here, and the code, which only
+the forked processes read. Replies leave on a copy of descriptor 1. The server has one
+thread and runs one job at a time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from . import program
+from .frames import frame, read_frame, write_all
+from .limits import adopt_orphans, hide_memory
+from .processes import descendants, end_all, memory, n_threads
+
+_WATCH_S = 0.05
+"""Interval at which memory and disk are measured."""
+_UIDS = 0x6000_0000
+"""First number of users that exist on no machine."""
+
+
+class ForkedProcess(NamedTuple):
+    """A forked process."""
+
+    pid: int
+    handle: int
+    report: int
+
+
+class ProgramRun:
+    """One program with its tests."""
+
+    def __init__(self, header: Mapping[str, Any], control: int) -> None:
+        self.mode: str = header["mode"]
+        self.limits: Mapping[str, Any] = header["limits"]
+        self.folder = _new_folder()
+        self.uid = 0
+        self._control = control
+        self._outputs: dict[int, bytearray] = {}
+        self._reports: dict[int, bytearray] = {}
+        self._processes: list[ForkedProcess] = []
+        self.reason = ""
+        self._start = time.monotonic()
+
+    def run(self) -> dict[str, Any]:
+        """Run it to its end; return the reply."""
+        try:
+            code = self._run()
+        finally:
+            ended = end_all(self.uid, [one.pid for one in self._processes])
+            _remove(self.folder)
+        self._drain()
+        reply: dict[str, Any] = {
+            "exit": code,
+            "reason": self.reason,
+            "wall_s": time.monotonic() - self._start,
+            "stdout": "",
+            "stderr": "",
+            "ended": ended,
+        }
+        for name, data in zip(
+            ("stdout", "stderr"), self._outputs.values(), strict=True
+        ):
+            reply[name] = bytes(data).decode("utf-8", "replace")
+        reply["report"] = bytes(self._reports[self._processes[-1].report]).hex()
+        for descriptor in (*self._outputs, *self._reports):
+            os.close(descriptor)
+        for one in self._processes:
+            os.close(one.handle)
+        return reply
+
+    def _run(self) -> int | None:
+        out, err = os.pipe(), os.pipe()
+        self._outputs = {out[0]: bytearray(), err[0]: bytearray()}
+        if os.geteuid() == 0:
+            self.uid = _UIDS + os.getpid() % 0x1000_0000
+        counted = 0 if self.uid else _threads_of(os.getuid())
+        writers = (out[1], err[1])
+        if self.mode == "tests":
+            import socket
+
+            ends = [one.detach() for one in socket.socketpair()]
+            self._fork("serve", ends[0], writers, counted)
+            os.close(ends[0])
+            self._fork("tests", ends[1], writers, counted)
+            os.close(ends[1])
+        else:
+            self._fork(self.mode, -1, writers, counted)
+        for writer in writers:
+            os.close(writer)
+        return self._watch(self._processes[-1])
+
+    def _fork(
+        self, mode: str, peer: int, writers: tuple[int, int], counted: int
+    ) -> None:
+        """Fork a process and wait until it has read its code."""
+        reader, writer = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            # Tests get a user of their own: the program cannot signal them.
+            uid = self.uid + 0x1000_0000 if mode == "tests" and self.uid else self.uid
+            program.run(
+                mode,
+                program.ProgramSetup(
+                    control=self._control,
+                    report=writer,
+                    peer=peer,
+                    output=writers,
+                    folder=self.folder if mode != "tests" else "/",
+                    uid=uid,
+                    n_threads=counted,
+                    parent=parent,
+                    limits=self.limits,
+                ),
+            )
+        os.close(writer)
+        read_frame(reader)
+        self._reports[reader] = bytearray()
+        self._processes.append(ForkedProcess(pid, os.pidfd_open(pid), reader))
+
+    def _watch(self, main: ForkedProcess) -> int | None:
+        """Wait for the main process; return its exit code, negative for a signal."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLHUP)
+        poll.register(main.handle, select.POLLIN)
+        for descriptor in (*self._outputs, main.report):
+            poll.register(descriptor, select.POLLIN)
+        end = self._start + self.limits["wall_s"]
+        watch = self._start + _WATCH_S
+        while not self.reason:
+            now = time.monotonic()
+            if now >= end:
+                self.reason = "timeout"
+                break
+            if now >= watch:
+                watch = now + max(_WATCH_S, 10 * self._measure())
+            ready = poll.poll(max(1, 1000 * (min(end, watch) - now)))
+            for descriptor, event in ready:
+                if descriptor == self._control:
+                    if event & (select.POLLHUP | select.POLLERR):
+                        os._exit(1 if end_all(self.uid, []) else 2)
+                elif descriptor != main.handle and not self._read(descriptor):
+                    poll.unregister(descriptor)
+            if any(descriptor == main.handle for descriptor, _ in ready):
+                return self._exit_code(main)
+        return None
+
+    def _exit_code(self, main: ForkedProcess) -> int:
+        _, status = os.waitpid(main.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code == -signal.SIGXCPU:
+            self.reason = "timeout"
+        return code
+
+    def _read(self, descriptor: int) -> bool:
+        """Read what is there; return whether more may come."""
+        try:
+            data = os.read(descriptor, 65536)
+        except BlockingIOError:
+            return True
+        kept = self._outputs.get(descriptor)
+        most = self.limits["output_bytes"]
+        if kept is None:
+            kept, most = self._reports[descriptor], 1 << 24
+        kept += data[: most - len(kept)]
+        if len(kept) >= most:
+            self.reason = "output"
+        return bool(data)
+
+    def _drain(self) -> None:
+        """Read the rest of the output, once nobody writes any more."""
+        for descriptor in (*self._outputs, self._processes[-1].report):
+            os.set_blocking(descriptor, False)
+            while self.reason != "output" and select.select([descriptor], [], [], 0)[0]:
+                before = len(self._outputs.get(descriptor, b""))
+                if not self._read(descriptor):
+                    break
+                if descriptor in self._outputs and before == len(
+                    self._outputs[descriptor]
+                ):
+                    break
+
+    def _measure(self) -> float:
+        """Compare memory and disk with their limits; return the seconds it took."""
+        start = time.monotonic()
+        if self.limits["enforced"]:
+            total = sum(map(memory, descendants(os.getpid())))
+            if total > self.limits["memory_bytes"]:
+                self.reason = "memory"
+            elif _disk(self.folder) > self.limits["disk_bytes"]:
+                self.reason = "disk"
+        return time.monotonic() - start
+
+
+def _disk(folder: str) -> int:
+    total = 0
+    for root, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(root, name)).st_blocks * 512
+    return total
+
+
+def _new_folder() -> str:
+    base = os.environ.get("TMPDIR", "/tmp")
+    folder = os.path.join(base, f"program-{os.urandom(8).hex()}")
+    os.mkdir(folder, 0o700)
+    return folder
+
+
+def _remove(folder: str) -> None:
+    """Remove a program's folder; symbolic links are not followed."""
+    with suppress(OSError):
+        os.rmdir(folder)
+        return
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Count:
+    """The number of a user's threads, counted once a second."""
+
+    at = -1.0
+    value = 0
+
+
+def _threads_of(uid: int) -> int:
+    now = time.monotonic()
+    if now > _Count.at + 1:
+        _Count.at, _Count.value = now, n_threads(uid)
+    return _Count.value
+
+
+def main(modules: list[str]) -> None:
+    """Answer jobs until the session closes the pipe.
+
+    Args:
+        modules: Imported once, for programs that import them.
+    """
+    sys.stdout.flush()
+    replies = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    hide_memory()
+    adopt_orphans()
+    for name in modules:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    write_all(replies, frame({"ready": True, "python": sys.version}))
+    while True:
+        try:
+            header = read_frame(0)
+        except EOFError:
+            return
+        write_all(replies, frame(ProgramRun(header, 0).run()))

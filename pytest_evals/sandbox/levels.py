@@ -1,0 +1,190 @@
+"""Levels of isolation, and the command that starts a server at each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pytest_evals.sandbox.limits import ProgramLimits
+
+LevelName = Literal["auto", "process", "bwrap", "docker", "off"]
+LEVELS: tuple[LevelName, ...] = ("auto", "process", "bwrap", "docker", "off")
+CONFINED = frozenset({"bwrap", "docker"})
+"""Levels that are a security boundary."""
+VERSION = 1
+"""Version of the verdicts: increased when one could change."""
+_INSIDE = Path(__file__).parent
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from inside import server; "
+    "sys.path.pop(0); server.main(sys.argv[2:])"
+)
+_MODULES = [
+    "bisect",
+    "collections",
+    "copy",
+    "datetime",
+    "functools",
+    "heapq",
+    "io",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "random",
+    "re",
+    "statistics",
+    "string",
+    "typing",
+    "atexit",
+    "linecache",
+    "traceback",
+    "ast",
+    "socket",
+    "shutil",
+]
+"""What contest programs import: a warm server has them loaded."""
+_ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+}
+"""Libraries for linear algebra reserve memory for each thread."""
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
+_ALSO = ("/etc/alternatives", "/etc/localtime", "/nix/store")
+_CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER")
+"""What a server that root starts needs to give programs separate users. Programs
+have no capability."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStart:
+    """How a server is started.
+
+    Args:
+        level: The level in force.
+        command: The command line.
+        environment: Its environment variables.
+        one_job: Whether each program gets a new server.
+    """
+
+    level: LevelName
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    one_job: bool = False
+
+
+def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart:
+    """Return how the servers of a level are started.
+
+    Args:
+        level: Any level but ``auto``.
+        image: Image of the level ``docker``; empty for Python's own of this version.
+    """
+    environment = {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+        **_ONE_THREAD,
+    }
+    if level == "docker":
+        return ServerStart(
+            level=level,
+            command=tuple(_docker(image, limits, environment)),
+            environment=dict(os.environ),
+        )
+    own = (sys.executable, "-s", "-P", "-c", _START, str(_INSIDE))
+    if level == "bwrap":
+        confined = (*_bwrap(limits, environment), *own)
+        return ServerStart(level=level, command=confined, environment={}, one_job=True)
+    if level == "off":
+        environment = {**os.environ, **_ONE_THREAD}
+    return ServerStart(level=level, command=(*own, *_MODULES), environment=environment)
+
+
+def _bwrap(limits: ProgramLimits, environment: Mapping[str, str]) -> Iterator[str]:
+    """The options of bubblewrap: namespaces, no rights, and the view of files."""
+    yield shutil.which("bwrap") or "bwrap"
+    yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
+    yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session")
+    yield from ("--clearenv", "--cap-drop", "ALL")
+    if os.geteuid() == 0:
+        # The limit on processes does not apply to root in any namespace: programs get
+        # another user of the machine instead, who has no rights.
+        for name in _CAPABILITIES:
+            yield from ("--cap-add", f"CAP_{name}")
+    else:
+        yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
+        yield "--disable-userns"
+    yield from _view()
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--perms", "1777", "--size", str(limits.disk_bytes), "--tmpfs", "/tmp")
+    yield from ("--remount-ro", "/", "--chdir", "/tmp", "--hostname", "sandbox")
+    for name, value in environment.items():
+        yield from ("--setenv", name, value)
+
+
+def _view() -> Iterator[str]:
+    """Mount an allow-list, read-only: system libraries and this interpreter."""
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.exists(path):
+            yield from ("--ro-bind", path, path)
+    for path in _ALSO:
+        yield from ("--ro-bind-try", path, path)
+    for path in (*_interpreter(), str(_INSIDE / "inside")):
+        # A home folder above it is 0700, and programs have another user.
+        for parent in reversed(Path(path).parents[:-1]):
+            if not parent.is_relative_to("/usr"):
+                yield from ("--perms", "0755", "--dir", str(parent))
+        yield from ("--ro-bind", path, path)
+
+
+def _interpreter() -> Iterator[str]:
+    """Folders of this interpreter and its packages that are not in the system's."""
+    found: list[str] = []
+    executable = Path(sys.executable)
+    links = [executable.parent]
+    while executable.is_symlink():
+        executable = executable.parent / os.readlink(executable)
+        links.append(Path(os.path.normpath(executable.parent)))
+    for path in (sys.base_prefix, sys.prefix, sys.base_exec_prefix, *map(str, links)):
+        for one in (path, os.path.realpath(path)):
+            within = any(Path(one).is_relative_to(other) for other in ("/usr", *found))
+            if not within and os.path.isdir(one) and one != "/":
+                found.append(one)
+    yield from found
+
+
+def _docker(
+    image: str, limits: ProgramLimits, environment: Mapping[str, str]
+) -> Iterator[str]:
+    program = shutil.which("docker") or shutil.which("podman") or "docker"
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield from (program, "run", "--rm", "--interactive", "--pull", "never")
+    yield from ("--network", "none", "--read-only", "--cap-drop", "ALL")
+    yield from ("--security-opt", "no-new-privileges", "--user", "65534:65534")
+    yield from ("--memory", str(limits.memory_bytes + (256 << 20)))
+    yield from ("--memory-swap", str(limits.memory_bytes + (256 << 20)))
+    yield from ("--pids-limit", str(limits.processes + 8), "--cpus", "2")
+    yield from ("--tmpfs", f"/tmp:rw,nosuid,nodev,mode=1777,size={limits.disk_bytes}")
+    yield from ("--volume", f"{_INSIDE / 'inside'}:/sandbox/inside:ro")
+    yield from ("--workdir", "/tmp", "--ipc", "none")
+    for name, value in environment.items():
+        if name != "PATH":
+            yield from ("--env", f"{name}={value}")
+    yield image or f"python:{version}-slim"
+    yield from ("python", "-s", "-P", "-c", _START, "/sandbox", *_MODULES)
+
+
+def missing(level: LevelName) -> str:
+    """Return why a level's program is not installed; empty if it is."""
+    names: Sequence[str] = {"bwrap": ("bwrap",), "docker": ("docker", "podman")}.get(
+        level, ()
+    )
+    if names and not any(map(shutil.which, names)):
+        return f"{' or '.join(names)} is not installed"
+    return ""

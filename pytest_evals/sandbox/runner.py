@@ -1,0 +1,282 @@
+"""Run programs in isolation, several at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.sandbox.connection import SandboxError, ServerConnection, ServerEnded
+from pytest_evals.sandbox.inside.values import decode
+from pytest_evals.sandbox.levels import (
+    CONFINED,
+    LevelName,
+    ServerStart,
+    missing,
+    start_of,
+)
+from pytest_evals.sandbox.limits import ProgramLimits
+from pytest_evals.sandbox.separation import needs_one_process
+
+ENDED_SERVER = "the program ended the process that supervises it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeResult:
+    """How a program ended.
+
+    Args:
+        stdout: Standard output, truncated at the limit.
+        stderr: Standard error, likewise.
+        exit_code: Exit code; negative for a signal; ``None`` if it was killed.
+        reason: ``timeout``, ``memory``, ``disk``, ``output`` or ``supervisor`` if a
+            limit ended it; else empty.
+        seconds: Duration.
+        level: The level of isolation.
+    """
+
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    reason: str
+    seconds: float
+    level: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended on its own with exit code 0."""
+        return not self.reason and self.exit_code == 0
+
+
+class Sandbox:
+    """Runs programs at one level of isolation.
+
+    Args:
+        level: A level; ``auto`` for ``bwrap`` where it works, else ``process``.
+        image: Image of the level ``docker``.
+        consents: Whether code may run without a security boundary.
+    """
+
+    def __init__(
+        self,
+        level: LevelName = "auto",
+        *,
+        image: str = "",
+        consents: bool = False,
+        limits: ProgramLimits | None = None,
+    ) -> None:
+        self.requested, self.consents = level, consents
+        self.limits = limits or ProgramLimits()
+        self.n_programs = 0
+        self._image = image
+        self._idle: list[ServerConnection] = []
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+
+    @cached_property
+    def _start(self) -> ServerStart:
+        """How servers start; the level is tried once.
+
+        Raises:
+            SandboxError: The requested level does not work.
+        """
+        if self.requested != "auto":
+            return self._tried(self.requested)
+        try:
+            return self._tried("bwrap")
+        except SandboxError as error:
+            self.fallback = str(error)
+        return start_of("process", "", self.limits)
+
+    fallback = ""
+    """Why ``auto`` does not use ``bwrap``."""
+
+    def _tried(self, level: LevelName) -> ServerStart:
+        start = start_of(level, self._image, self.limits)
+        fault = missing(level)
+        try:
+            if not fault and level in CONFINED:
+                self._idle.append(ServerConnection(start))
+        except SandboxError as error:
+            fault = str(error)
+        if fault:
+            raise SandboxError(f"the sandbox {level!r} does not work here: {fault}")
+        return start
+
+    @property
+    def level(self) -> LevelName:
+        """The level in force."""
+        return self._start.level
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether the level is a security boundary."""
+        return self.level in CONFINED
+
+    def check_consent(self) -> None:
+        """Require consent for code that a model wrote.
+
+        Raises:
+            EvalsError: The level is not a security boundary, and consent is missing.
+        """
+        if not (self.consents or self.is_boundary):
+            why = f": {self.fallback}" if self.fallback else ""
+            raise EvalsError(
+                f"code written by a model would run without a security boundary{why}\n"
+                "  fix: pass --evals-sandbox=bwrap or docker, or "
+                "--evals-allow-unsafe-code to run it with your permissions"
+            )
+
+    def run(
+        self,
+        code: str,
+        *,
+        stdin: str = "",
+        files: Mapping[str, str | bytes] | None = None,
+        limits: ProgramLimits | None = None,
+    ) -> CodeResult:
+        """Run a complete program."""
+        data = {
+            name: (text.encode() if isinstance(text, str) else text).hex()
+            for name, text in (files or {}).items()
+        }
+        job = {"code": code, "stdin": stdin, "files": data}
+        return self._result(self._job("script", limits, [job]))
+
+    def call(
+        self, code: str, name: str, arguments: Sequence[Any], limits: ProgramLimits
+    ) -> tuple[bool, Any]:
+        """Call a function of a program.
+
+        Args:
+            arguments: JSON values.
+
+        Returns:
+            Whether it returned plain data, and the data.
+        """
+        job = {"code": code, "call": name, "arguments": list(arguments)}
+        reply = self._job("call", limits, [job])
+        if reply["reason"] or not reply["report"]:
+            return False, None
+        try:
+            return True, decode(reply["report"][-1]["value"], _refused)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False, None
+
+    def test(self, code: str, tests: str, timeout: float) -> str:
+        """Run tests of a program.
+
+        Returns:
+            ``passed``, ``timed out`` or ``failed: REASON``.
+        """
+        limits = self.limits.within(timeout)
+        if not needs_one_process(tests):
+            codes = [{"code": code}, {"tests": tests}]
+            verdict = self._verdict(self._job("tests", limits, codes))
+            if not verdict.startswith("cannot cross"):
+                return verdict
+        secret = secrets.token_hex()
+        job = {"code": code, "tests": tests, "secret": secret}
+        return self._verdict(self._job("together", limits, [job]), secret)
+
+    def test_all(self, pairs: Sequence[tuple[str, str]], timeout: float) -> list[str]:
+        """Run tests of several programs, as many at once as there are processors."""
+        n = min(len(pairs), processors())
+        if n < 2:
+            return [self.test(code, tests, timeout) for code, tests in pairs]
+        with ThreadPoolExecutor(n) as pool:
+            return list(
+                pool.map(lambda pair: self.test(pair[0], pair[1], timeout), pairs)
+            )
+
+    def _verdict(self, reply: Mapping[str, Any], secret: str | None = None) -> str:
+        if reply["reason"] == "timeout":
+            return "timed out"
+        report = reply["report"][-1] if reply["report"] else {}
+        text = report.get("outcome") if isinstance(report, dict) else None
+        if not isinstance(text, str) or (secret and report.get("secret") != secret):
+            return f"failed: {reply['reason'] or 'the program ended before its tests'}"
+        return text
+
+    def _result(self, reply: Mapping[str, Any]) -> CodeResult:
+        return CodeResult(
+            stdout=reply["stdout"],
+            stderr=reply["stderr"],
+            exit_code=reply["exit"],
+            reason=reply["reason"],
+            seconds=reply["wall_s"],
+            level=self.level,
+        )
+
+    def _job(
+        self, mode: str, limits: ProgramLimits | None, codes: Sequence[Any]
+    ) -> dict[str, Any]:
+        values = (limits or self.limits).values()
+        values["enforced"] = self.level != "off"
+        for _ in range(2):  # once more, if something else ended the server
+            connection = self._connection()
+            try:
+                reply = connection.run(mode, values, codes)
+            except ServerEnded:
+                continue
+            self._release(connection)
+            self.n_programs += 1
+            reply["report"] = list(_frames(bytes.fromhex(reply["report"])))
+            return reply
+        self.n_programs += 1
+        return {
+            "exit": None, "reason": "supervisor", "stdout": "", "wall_s": 0.0,
+            "stderr": ENDED_SERVER, "report": [],
+        }  # fmt: skip
+
+    def _connection(self) -> ServerConnection:
+        start = self._start
+        with self._lock:
+            if self._owner != os.getpid():  # a forked process has its own servers
+                self._idle, self._owner = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return ServerConnection(start)
+
+    def _release(self, connection: ServerConnection) -> None:
+        if self._start.one_job:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """End all servers."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for one in idle if self._owner == os.getpid() else ():
+            one.close()
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _refused(_: object) -> Any:
+    raise ValueError("not data")
+
+
+def _frames(data: bytes) -> Any:
+
+    while len(data) >= 4:
+        size = int.from_bytes(data[:4], "big")
+        try:
+            yield json.loads(data[4 : 4 + size])
+        except ValueError:
+            return
+        data = data[4 + size :]

@@ -1,0 +1,96 @@
+"""A program that ends early, forges a result or patches its checker is wrong."""
+
+# ruff: noqa: E501, UP031 - programs, a line each
+
+import pytest
+
+ADD = "assert add(2, 3) == 5\nassert add(-1, 1) == 0\nassert add(4, 4) == 8\n"
+EQUAL = (
+    "class E:\n    def __eq__(self, other): return True\n"
+    "    def __bool__(self): return True\n    def __hash__(self): return 5\n"
+    "    def __sub__(self, other): return 0\n    __rsub__ = __sub__\n"
+    "    def __abs__(self): return 0\n    def __lt__(self, other): return True\n"
+    "    __contains__ = __lt__\n"
+)
+CHEATS = {
+    "exit": "import sys\nsys.exit(0)",
+    "os-exit": "import os\nos._exit(0)",
+    "exit-in-function": "def add(a, b):\n    import os; os._exit(0)",
+    "quit-in-function": "def add(a, b):\n    raise SystemExit(0)",
+    "atexit": "import atexit, os\natexit.register(os._exit, 0)\nraise SystemExit",
+    "marker": "print('passed'); print('{\"outcome\": \"passed\"}')\ndef add(a, b): return 1",
+    "equal": EQUAL + "def add(a, b): return E()",
+    "equal-int": "class I(int):\n    def __eq__(self, other): return True\n"
+    "def add(a, b): return I(7)",
+    "all-descriptors": "import os, struct\n"
+    "data = b'{\"outcome\": \"passed\"}'\ndata = struct.pack('>I', len(data)) + data\n"
+    "for n in range(3, 300):\n    try: os.write(n, data)\n    except OSError: pass\n"
+    "os._exit(0)",
+    "frames": "import sys\ndef add(a, b):\n    frame = sys._getframe()\n"
+    "    while frame:\n        for key, value in list(frame.f_locals.items()):\n"
+    "            if 'expected' in key or 'tests' in key: return value\n"
+    "        frame = frame.f_back",
+    "builtins": "import builtins, math\nbuiltins.abs = lambda x: 0\n"
+    "math.isclose = lambda *x: True\nbuiltins.isinstance = lambda *x: True\n"
+    "AssertionError = KeyError\ndef abs(x): return 0\ndef add(a, b): return 7",
+    "trace": "import sys\nsys.settrace(lambda *x: None)\n"
+    "sys.excepthook = lambda *x: None\ndef add(a, b): return 7",
+    "kills-the-checker": "import os, signal\ndef add(a, b):\n"
+    "    for n in range(os.getpid() - 3, os.getpid() + 4):\n"
+    "        if n != os.getpid():\n            try: os.kill(n, 0)\n"
+    "            except OSError: pass\n    return 7",
+    "swallows-the-alarm": "import time, signal\nsignal.signal(signal.SIGALRM, lambda *x: None)\n"
+    "end = time.time() + 60\nwhile time.time() < end:\n    try: time.sleep(60)\n"
+    "    except BaseException: pass\ndef add(a, b): return a + b",
+    "sitecustomize": "open('sitecustomize.py', 'w').write('x')\n"
+    "open('math.py', 'w').write('isclose = lambda *x: True')\ndef add(a, b): return 7",
+}
+
+
+@pytest.mark.parametrize("code", CHEATS.values(), ids=CHEATS)
+def test_a_cheat_is_never_right(sandbox_at, code):
+    assert sandbox_at("process").test(code, ADD, 2) != "passed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", CHEATS.values(), ids=CHEATS)
+def test_a_cheat_is_never_right_in_bubblewrap(confined, code):
+    assert confined.test(code, ADD, 4) != "passed"
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert abs(add(2, 3) - 5) < 1e-6",
+        "import math\nassert math.isclose(add(2, 3), 5)",
+        "assert add(2, 3) in [5]",
+        "assert 5 in [add(2, 3)]",
+        "assert 5 in add(2, 3)",
+        "assert {5: 1}[add(2, 3)]",
+        "assert not add(2, 3) != 5",
+        "assert sorted([add(2, 3)]) == [5]",
+    ],
+)
+def test_an_object_that_equals_everything_decides_no_comparison(sandbox_at, tests):
+    assert sandbox_at("process").test(
+        EQUAL + "def add(a, b): return E()", tests, 3
+    ) != ("passed")
+
+
+def test_tests_are_not_in_the_memory_of_the_program(sandbox_at):
+    """Not even those of earlier programs: the server never reads them."""
+    sandbox = sandbox_at("process")
+    secret = "s" + "ecret-of-the-tests-4711"
+    search = (
+        "def add(a, b):\n    word = bytes.fromhex(%r)\n    hits = 0\n"
+        "    for line in open('/proc/self/maps'):\n"
+        "        part = line.split()\n        if 'r' not in part[1] or '[v' in line: continue\n"
+        "        low, high = (int(x, 16) for x in part[0].split('-'))\n"
+        "        with open('/proc/self/mem', 'rb', 0) as file:\n            file.seek(low)\n"
+        "            try: data = file.read(high - low)\n            except OSError: continue\n"
+        "        hits += data.count(word)\n        del data\n    return hits\n"
+        % secret[1:].encode().hex()
+    )
+    tests = f"marker = {secret!r}\nhits = add(2, 3)\nassert hits <= 3, hits"
+    assert sandbox.test("def add(a, b): return 5", f"x = {secret!r}", 3) == "passed"
+    assert sandbox.test(search, tests, 10) == "passed"
