@@ -120,11 +120,12 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
     gate, n = plan.gate, plan.n
     assert gate.margin is not None
     margin = gate.margin.allowed(1.0 if share is None else share)
-    thrice = rule(n, min(1.0, 3 * margin))[0]
+    drop = min(1.0, 3 * margin)
+    thrice = rule(n, drop)[0]
     if thrice >= WEAK:
         return ""
     weak = (
-        f"low power: {n:,} documents detect a drop of three times the margin in "
+        f"low power: {n:,} documents detect a drop of {100 * drop:.3g} points in "
         f"{100 * thrice:.0f}% of runs"
     )
     if plan.n_needed is not None:

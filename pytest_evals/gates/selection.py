@@ -63,7 +63,9 @@ def shared_records(
         if why := overlap.fault(least):
             fault = f"baseline {name!r} is not comparable: {why}"
     if fault and reference.is_replaced:
-        why = f"this run becomes the baseline, so it is not compared: {fault}"
+        why = f"this run replaces the baseline, so it is not compared: {fault}"
+        if reference.is_new:
+            why = "this run is the first baseline"
         raise InvalidGateError(why, Outcome.SKIPPED)
     if fault:
         new = Outcome.SKIPPED if reference.is_new else Outcome.INVALID

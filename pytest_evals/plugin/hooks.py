@@ -73,6 +73,18 @@ def pytest_load_initial_conftests(
     refuse_unknown(parser, args)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main() -> Generator[None, object, object]:
+    """Fit our usage errors to the terminal."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_evals.plugin.messages import fit_usage_error
+
+        fit_usage_error(error)
+        raise
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return the profile on a controller of workers; otherwise it is shown with the
     tasks."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import sysconfig
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,18 +58,58 @@ class ShortMessage(TerminalRepr):
         self.reprcrash = ReprFileLocation(path, line, lines[0] if lines else "")
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        """Write the lines; in a terminal at most as wide as it is, with a hanging
-        indent. Files and logs keep whole lines, which can be searched."""
-        from pytest_evals.reports.escape import wrapped
-
-        is_screen = getattr(getattr(tw, "_file", None), "isatty", bool)()
+        """Write the lines, at most as wide as a terminal; worse is coloured."""
         for line in self.lines:
-            for part in wrapped(line, tw.fullwidth) if is_screen else (line,):
-                tw.line(part)
+            markup = next((m for start, m in _MARKUP if line.startswith(start)), {})
+            for part in fitted(line, tw):
+                tw.line(part, **markup)
 
     def __str__(self) -> str:
         """The lines as text."""
         return "\n".join(self.lines)
+
+
+_RED, _YELLOW = {"red": True}, {"yellow": True}
+_MARKUP = (
+    ("E   ", _RED),
+    ("!   ", _RED),
+    ("  worse than in ", _RED),
+    ("?   ", _YELLOW),
+)
+"""Starts of coloured lines; the text is complete without colour."""
+
+
+def fitted(line: str, tw: TerminalWriter, taken: int = 0) -> list[str]:
+    """Return a line in lines that fit a terminal, with a hanging indent. Files and logs
+    keep whole lines, which can be searched, unless ``COLUMNS`` sets a width.
+
+    Args:
+        taken: Number of columns that are in use in front of the line.
+    """
+    from pytest_evals.reports.escape import wrapped
+
+    is_screen = getattr(getattr(tw, "_file", None), "isatty", bool)()
+    fits = is_screen or "COLUMNS" in environ
+    return wrapped(line, tw.fullwidth, taken) if fits else [line]
+
+
+_PREFIX = len("ERROR: ")
+
+
+def fit_usage_error(error: pytest.UsageError) -> None:
+    """Wrap the lines of a usage error that this package raised, which pytest writes to
+    stderr."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    module = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""
+    if not module.startswith("pytest_evals."):
+        return
+    writer, taken, lines = TerminalWriter(sys.stderr), _PREFIX, []
+    for line in "\n".join(map(str, error.args)).splitlines():
+        lines += fitted(line, writer, taken)
+        taken = 0
+    error.args = ("\n".join(lines),)
 
 
 def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
@@ -122,7 +164,8 @@ def write_text(terminal: pytest.TerminalReporter, text: str, **markup: bool) -> 
     from pytest_evals.reports.escape import safe_lines
 
     for line in safe_lines(text):
-        terminal.write_line(line, **markup)
+        for part in fitted(line, terminal._tw):
+            terminal.write_line(part, **markup)
 
 
 def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
@@ -130,11 +173,15 @@ def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
     return lines[:1] if config.getoption("tbstyle", "auto") == "line" else lines
 
 
+_HEADING = 76
+"""Columns of a heading, which pytest puts between two rules."""
+
+
 def heading_of(gate: Gate) -> str:
     """Return the heading of a gate's failure: its subject and condition."""
-    from pytest_evals.reports.escape import one_line
+    from pytest_evals.reports.escape import middle, one_line
 
-    return one_line(f"{gate.task}: {gate.text}")
+    return middle(one_line(f"{gate.task}: {gate.text}"), _HEADING, _HEADING * 2 // 3)
 
 
 _NOT_PASSED = (Outcome.FAILED, Outcome.INVALID, Outcome.INCONCLUSIVE)

@@ -40,29 +40,35 @@ def safe_lines(text: object) -> list[str]:
     return [one_line(line) for line in str(text).splitlines()]
 
 
-_LABEL = re.compile(r"\s*(?:[E!?-] {3}|\S+ {2,})?")
+_LABEL = re.compile(r"\s*(?:[E!?-] {3}|\S+ {2,}|contexts |fix: )?")
 """The start of a line: its indentation, and the mark or the name before its text."""
 _LEAST_WIDTH = 40
 
 
-def wrapped(line: str, width: int) -> list[str]:
+def wrapped(line: str, width: int, taken: int = 0) -> list[str]:
     """Return a line of a message in lines of at most ``width`` columns; further ones
-    begin below its text. Commands stay on one line, so that they can be copied."""
+    begin below its text. Commands stay on one line, so that they can be copied.
+
+    Args:
+        taken: Number of columns that are in use in front of the first line.
+    """
     if (
-        len(line) <= width
+        len(line) <= width - taken
         or width < _LEAST_WIDTH
         or line.lstrip().startswith("pytest ")
     ):
         return [line]
     start = _LABEL.match(line)
     indent = start.end() if start and start.end() <= width // 3 else 0
-    return textwrap.wrap(
-        line,
+    parts = textwrap.wrap(
+        "\0" * taken + line,
         width,
         subsequent_indent=" " * (indent or 4),
         drop_whitespace=True,
+        break_long_words=False,
         break_on_hyphens=False,
-    ) or [line]
+    )
+    return [part.lstrip("\0") for part in parts]
 
 
 def near(path: Path, here: Path) -> str:

@@ -87,8 +87,9 @@ def reference(
 ) -> Reference:
     """A task in a baseline, paired with the task in this run."""
     if isinstance(run, str):
-        why = "no readable run exists yet" if is_replaced else run
-        return Reference(baseline=name, fault=why, is_replaced=is_replaced)
+        return Reference(
+            baseline=name, fault=run, is_replaced=is_replaced, is_new=is_replaced
+        )
     if isinstance(run, ReferenceRun):
         return _reference_of_model(run, task, now)
     try:

@@ -166,7 +166,7 @@ def test_gate_that_misses_three_times_its_margin_is_decoration(n, warns):
     found = forecast(no_worse("population", "0.01"), n, None, 0.05)
     assert bool(found.warning) == warns
     if warns:
-        assert "detect a drop of three times the margin in " in found.warning
+        assert "detect a drop of 3 points in " in found.warning
         assert "if 5% of answers flip between runs (assumed)" in found.warning
 
 

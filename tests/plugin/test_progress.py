@@ -65,3 +65,31 @@ def test_scripted_models_show_no_tokens_per_second(suite, monkeypatch, workers):
     result = suite.run("evals", *workers)
     result.stdout.no_fnmatch_line("*tokens/s*")
     result.stdout.fnmatch_lines(["evals: 10/10 documents*", "time: *"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "lines"),
+    [
+        (0, ["evals/quiz.yaml", "evals/zoo.yaml .."]),
+        (5, ["evals/quiz.yaml", "evals/zoo.yaml", "evals/quiz.yaml .F"]),
+    ],
+)
+def test_a_file_has_a_second_line_only_if_a_gate_failed(suite, wrong, lines):
+    low = {"metric": "exact_match", "min": 0.1, "id": "low"}
+    suite.task("quiz", gates=[low, "exact_match >= 0.9"])
+    suite.task("zoo", gates=[low, "exact_match >= 0.2"])
+    suite.knows(range(wrong), tasks=("quiz", "zoo"))
+    out = suite.run("evals", "--color=no").outlines
+    shown = [line[:-7].rstrip() for line in out if line.endswith("%]")]
+    assert shown == lines
+
+
+def test_long_reasons_are_wrapped_with_a_hanging_indent(suite, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    suite.task("quiz", gates=["exact_match >= 0.9"])
+    suite.knows({3, 4})
+    out = suite.run("evals", "--color=no").outlines
+    start = next(i for i, line in enumerate(out) if " is not >= 0.9 (" in line)
+    assert len(out[start]) <= 80
+    assert out[start + 1].startswith("    ")
+    assert not out[start + 1][4].isspace()

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_evals.plugin.execution.fast_path.protocol import FastPath
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
+from pytest_evals.plugin.execution.gate_letters import GateLetters
 from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.interrupts import Interrupts
 from pytest_evals.plugin.execution.short_summary import ShortSummary
@@ -84,6 +85,9 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
         Faults.begin(config)
         return
     register(ShortSummary(session), "evals-short-summary")
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if GateLetters.is_needed(terminal):
+        register(GateLetters(session, terminal), "evals-gate-letters")
     Faults.begin(config)
     for one in session.all:
         if (publishing := Publishing(one)).is_needed:

@@ -11,7 +11,7 @@ from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Verdict
 from pytest_evals.dialects.task_index.packages import label_of
 from pytest_evals.models.registry import with_address
-from pytest_evals.plugin.messages import write_text
+from pytest_evals.plugin.messages import fitted, write_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
@@ -57,7 +57,9 @@ def warning_lines(session: EvalSession) -> list[str]:
         return []
     new = dict.fromkeys(text for one in session.all for text in one.warnings.new())
     found = (f"evals: warning: {text}" for text in grouped([*new]))
-    return [line for text in found for line in safe_lines(text)]
+    writer = session.config.get_terminal_writer()
+    lines = (line for text in found for line in safe_lines(text))
+    return [part for line in lines for part in fitted(line, writer)]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Mapping
 
@@ -16,6 +17,9 @@ from pytest_evals.reports.overview.table import (
     table_lines,
     table_width,
 )
+
+_CHANGE = "change"
+"""Title of the column of changes."""
 
 
 def summary_lines(
@@ -42,7 +46,11 @@ def summary_lines(
     if rows:
         if table_width(COLUMNS, rows) > width:
             rows = [_with_filter(row) for row in rows]
-        lines += table_lines(COLUMNS, rows, width)
+        table = table_lines(COLUMNS, rows, width)
+        if _CHANGE not in table[0].text.split():
+            rows = [_without_interval(row) for row in rows]
+            table = table_lines(COLUMNS, rows, width)
+        lines += table
     for text, markup in remarks(result, reported, shows_methods=verbosity > 0):
         lines += _wrapped(text, width, markup)
     for text in () if verbosity < 0 else count_lines(result):
@@ -58,6 +66,13 @@ def _with_filter(row: TableRow) -> TableRow:
     *before, name, metric, value, error, change, claim, word = row.cells
     key = f"{metric},{name}" if name else metric
     return TableRow((*before, "", key, value, error, change, claim, word), row.markup)
+
+
+def _without_interval(row: TableRow) -> TableRow:
+    """Omit the interval of a change, with which the column of changes does not fit."""
+    *before, change, claim, word = row.cells
+    change = re.sub(r" \[.*\]", "", change)
+    return TableRow((*before, change, claim, word), row.markup)
 
 
 def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[TableLine]:
