@@ -100,7 +100,8 @@ class UserTurn:
     """A message of the user in a conversation.
 
     Args:
-        user: Its text.
+        user: Its text; in the turns of a case also a list of parts, as the content of
+            a message.
         checks: Scorers of the answer to it.
         target: What the answer is compared with by these; that of the case if
             ``None``.
@@ -162,7 +163,8 @@ class Case:
         turns: The user's messages of a conversation, kept as a tuple of
             :class:`UserTurn`: texts, or mappings of its fields. The prompt is
             then empty, or the messages before the first turn.
-        files: Images and text files in the messages; set from their parts.
+        files: Images and text files in the messages; set from their parts. In a
+            conversation, each turn is followed by one message of the model.
         user: The role of a simulated user, kept as a :class:`UserRole`: its goal, or a
             mapping of its fields. The prompt is then the goal, or the first message of
             the user.
@@ -198,7 +200,10 @@ class Case:
                 "  fix: remove turns from the row, or user from the eval"
             )
         if self.turns:
-            object.__setattr__(self, "turns", _turns(self.turns))
+            n_before = 0 if isinstance(self.prompt, str) else len(self.prompt)
+            turns, of_turns = _turns(self.turns, n_before)
+            object.__setattr__(self, "turns", turns)
+            object.__setattr__(self, "files", (*self.files, *of_turns))
             object.__setattr__(self, "prompt", self._first_messages())
         if not self.prompt:
             raise DocumentError("the prompt of a case is empty")
@@ -279,36 +284,60 @@ def case(
     )
 
 
-def _turns(given: Any) -> tuple[UserTurn, ...]:
+def _turns(
+    given: Any, n_before: int
+) -> tuple[tuple[UserTurn, ...], Sequence[PlacedFile]]:
+    """The turns and their files. ``n_before``: messages before the first one."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise DocumentError(
             f"turns is a {type(given).__name__}\n  fix: give a list of texts"
         )
-    return tuple([_turn(number, one) for number, one in enumerate(given, 1)])
+    turns, files = list[UserTurn](), list[PlacedFile]()
+    for number, one in enumerate(given):
+        turn, own = _turn(number + 1, one, n_before + 2 * number)
+        turns.append(turn)
+        files += own
+    return tuple(turns), files
 
 
-def _turn(number: int, given: Any) -> UserTurn:
+def _turn(
+    number: int, given: Any, message: int
+) -> tuple[UserTurn, Sequence[PlacedFile]]:
     if isinstance(given, UserTurn):
-        return given
+        if isinstance(given.user, str):
+            return given, ()
+        given = {name: getattr(given, name) for name in UserTurn.__slots__}
     if isinstance(given, str):
         given = {"user": given}
-    keys = UserTurn.__slots__
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in keys:
-                raise DocumentError(
-                    f"turn {number}: {unknown_name('key', str(name), keys)}"
-                )
-        checks = given.get("checks") or ()
-        if not isinstance(checks, list | tuple):
-            checks = (checks,)
-        user = given.get("user")
-        if isinstance(user, str) and user:
-            return UserTurn(user=user, checks=checks, target=given.get("target"))
-    raise DocumentError(
-        f"turn {number} has no text of the user\n"
-        '  fix: turns: [{user: "My order is A-17", checks: [{contains: A-17}]}]'
-    )
+    given = given if isinstance(given, Mapping) else {}
+    for name in given:
+        if name not in UserTurn.__slots__:
+            what = unknown_name("key", str(name), UserTurn.__slots__)
+            raise DocumentError(f"turn {number}: {what}")
+    checks = given.get("checks") or ()
+    user, files = _split_turn(number, given.get("user"), message)
+    if not isinstance(user, str) or not (user or files):
+        raise DocumentError(
+            f"turn {number} has no text of the user\n"
+            '  fix: turns: [{user: "My order is A-17", checks: [{contains: A-17}]}]'
+        )
+    return UserTurn(
+        user=user,
+        checks=checks if isinstance(checks, list | tuple) else (checks,),
+        target=given.get("target"),
+    ), files
+
+
+def _split_turn(
+    number: int, given: Any, message: int
+) -> tuple[Any, Sequence[PlacedFile]]:
+    """The text of a turn, and the files in its parts."""
+    if not isinstance(given, list | tuple):
+        return given, ()
+    try:
+        return split_content(given, message)
+    except DocumentError as error:
+        raise DocumentError(f"turn {number}: {error}") from None
 
 
 def _with_files(prompt: Any) -> tuple[tuple[Message, ...], list[PlacedFile]]:

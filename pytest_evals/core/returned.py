@@ -177,6 +177,7 @@ def transcript_text(messages: Iterable[Mapping[str, Any]]) -> str:
         content = one.get("content")
         if content not in (None, ""):
             lines.append(f"{one['role']}: {text_of(content)}")
+        lines += [f"{one['role']} shows {name}" for name in one.get("images") or ()]
         for call in one.get("tool_calls") or one.get("calls") or ():
             try:
                 shown = call_text(_call(call))

@@ -213,6 +213,7 @@ class Task:
             possible, so that a plan can count them; ``None`` if requests are not
             bounded.
         models: Names in ``Ask.model`` → auxiliary models, such as judges.
+        image_models: Those of them that get images.
         asks_model: Whether the tested model gets any requests.
         shows_images: Whether its requests have images, if the task's file
             determines it.
@@ -263,6 +264,7 @@ class Task:
     follow_up: Callable[[Record], Dialogue[object]] | None = None
     longest: Callable[[Record], Dialogue[object]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
+    image_models: frozenset[str] = frozenset()
     asks_model: bool = True
     shows_images: bool = False
     sends_tools: bool = False

@@ -43,18 +43,26 @@ class CaseFolders:
         """
         if not case.files or isinstance(case.prompt, str):
             return case
-        prompt, images = [*case.prompt], list[PlacedFile]()
-        added = [0] * len(prompt)
+        texts = {n: one.content for n, one in enumerate(case.prompt)}
+        first = len(case.prompt) - 1
+        texts |= {first + 2 * n: turn.user for n, turn in enumerate(case.turns)}
+        images, added = list[PlacedFile](), dict.fromkeys(texts, 0)
         for file in case.files:
-            at = file.at + added[file.message]
+            n, at = file.message, file.at + added[file.message]
             if file.kind == "image":
                 images.append(self._image(file)._replace(at=at))
                 continue
-            role, content = prompt[file.message]
             text = self._text(file)
-            prompt[file.message] = Message(role, content[:at] + text + content[at:])
-            added[file.message] += len(text)
-        return replace(case, prompt=tuple(prompt), files=tuple(images))
+            texts[n] = texts[n][:at] + text + texts[n][at:]
+            added[n] += len(text)
+        prompt = [Message(one.role, texts[n]) for n, one in enumerate(case.prompt)]
+        turns = [
+            replace(turn, user=texts[first + 2 * n])
+            for n, turn in enumerate(case.turns)
+        ]
+        return replace(
+            case, prompt=tuple(prompt), turns=tuple(turns), files=tuple(images)
+        )
 
     def _image(self, file: PlacedFile) -> PlacedFile:
         if is_data_url(file.source) or not file.name:

@@ -18,6 +18,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, ReadAsk
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import (
+    PLACED_IMAGES,
     RATING,
     RESPONSE_FORMAT,
     Generate,
@@ -25,6 +26,7 @@ from pytest_evals.core.request import (
     Response,
 )
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.case_files import image_option
 from pytest_evals.scorers.templates import ScorerTemplate
 
 T = TypeVar("T")
@@ -48,6 +50,7 @@ class ModelScorer(ABC):
         sources: The models; by default that of ``--evals-judge``.
         roles: Their names in ``Ask.model``.
         structured: Whether schemas of replies are sent as ``response_format``.
+        images: Whether the models get the images of a case.
         settings: JSON values that determine the scores; part of the task's hash.
     """
 
@@ -57,6 +60,7 @@ class ModelScorer(ABC):
     sources: tuple[ModelSource, ...] = (JUDGE,)
     roles: tuple[str, ...] = (JUDGE_NAME,)
     structured: bool = True
+    images: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -121,6 +125,24 @@ def judge_request(
         temperature=temperature,
         options=((RESPONSE_FORMAT, asked),) if structured else (),
     )
+
+
+def with_images(request: Generate, case: Case) -> Generate:
+    """A judge's request with the images of a case. The prompt is the first part of the
+    message: images are at their places in it, and those of later turns at its end."""
+    placed = dict(image_option(case, 0)).get(PLACED_IMAGES, ())
+    if not isinstance(placed, tuple) or not placed:
+        return request
+    end = cast(tuple[Message, ...], request.prompt)[1].content.index("\n") + 1
+    starts = list[int]()
+    for one in cast(tuple[Message, ...], case.prompt):
+        starts.append(end + len(f"{one.role}: "))
+        end = starts[-1] + len(one.content) + len("\n")
+    images = tuple(
+        (1, starts[n] + at if n < len(starts) else end - 1, *rest)
+        for n, at, *rest in placed
+    )
+    return replace(request, options=(*request.options, (PLACED_IMAGES, images)))
 
 
 def _code(message: str) -> str:

@@ -28,6 +28,7 @@ from pytest_evals.scorers.model_scorer import (
     closed_object,
     judge_request,
     listed,
+    with_images,
 )
 from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
 
@@ -159,13 +160,14 @@ class RubricScorer(ModelScorer):
             rubric = self._rubric_text(case, answered, marks)
             return [*before, *answers, ("rubric", rubric)]
 
-        return judge_request(
+        request = judge_request(
             f"{system} {_DATA}",
             parts,
             ReplyForm(self.instructions, self.schema),
             structured=self.structured,
             temperature=self.temperature,
         )
+        return with_images(request, case) if self.images else request
 
     def _rubric_text(
         self, case: Case, answered: Response, marks: tuple[str, str]
@@ -292,6 +294,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     ties: Ties | None = None,
     temperature: float = 0.0,
     structured: bool = True,
+    images: bool = False,
     labels: str | Path = "",
     sampled: str = "",
     name: str = "judge",
@@ -317,6 +320,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         temperature: Of the judge's replies.
         structured: Whether the reply's schema is sent as ``response_format``; set it to
             false for a server that rejects this parameter.
+        images: Whether the judge gets the images of the case.
         labels: JSONL file with human labels of some cases, next to the eval. They
             measure the judge's error, and gates correct its mean by them.
         sampled: How the labelled cases were chosen; gates need ``"random"``.
@@ -332,6 +336,8 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     if not is_finite(temperature) or temperature < 0:
         raise EvalsError(f"judge: temperature is {temperature!r}, not 0 or above")
     check_labels("judge", labels, sampled)
+    if type(images) is not bool:
+        raise EvalsError(f"judge: images is {images!r:.60}, not true or false")
     passes_from = 0.5 if threshold is None else threshold
     jury, sources = jury_of(model, models, repeats, vote, ties, passes_from)
     settings: dict[str, Any] = {
@@ -343,6 +349,8 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         "threshold": threshold,
         "model": model if isinstance(model, str) else None,
     }
+    if images:
+        settings["images"] = True
     if jury.size > 1:
         specs = [one if isinstance(one, str) else None for one in sources]
         votes = {"repeats": repeats, "vote": jury.vote, "ties": jury.ties}
@@ -357,6 +365,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         jury=jury,
         temperature=temperature,
         structured=structured,
+        images=images,
         settings={"judge": settings},
         labels_file=labels,
         sampled=sampled,

@@ -9,7 +9,13 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import Ask, Dialogue
-from pytest_evals.core.request import Generate, Message, Request, Response
+from pytest_evals.core.request import (
+    PLACED_IMAGES,
+    Generate,
+    Message,
+    Request,
+    Response,
+)
 from pytest_evals.errors import DocumentError
 
 _KEPT = ("data", "calls", "contexts")
@@ -39,23 +45,39 @@ class ChatHistory:
         """The user's first message, if it is fixed."""
         if not is_open:
             self._history.pop()
+        self._images = dict(first.options).get(PLACED_IMAGES, ())
         self._transcript: list[Mapping[str, Any]] = [
-            one._asdict() for one in self._history
+            self._shown(n) for n in range(len(self._history))
         ]
         self.answers: list[Response] = []
 
-    def turn(self, text: str, number: int) -> Dialogue[None]:
-        """Send a message of the user with the history before it. ``text``: empty for
+    def _shown(self, number: int) -> dict[str, Any]:
+        """A message of the user, or one before it, with the names of its images."""
+        names = [one[4] or one[2][:8] for one in self._images if one[0] == number]
+        return self._history[number]._asdict() | ({"images": names} if names else {})
+
+    def _request(self) -> Generate:
+        """The request with the history, and with the images in it."""
+        request = replace(self._first, prompt=tuple(self._history))
+        if not self._images:
+            return request
+        images = tuple(one for one in self._images if one[0] < len(self._history))
+        options = {**dict(request.options), PLACED_IMAGES: images}
+        if not images:
+            del options[PLACED_IMAGES]
+        return replace(request, options=tuple(options.items()))
+
+    def turn(self, text: str | None, number: int) -> Dialogue[None]:
+        """Send a message of the user with the history before it. ``text``: ``None`` for
         the opening.
 
         Raises:
             DocumentError: The answer is missing; the message names the turn.
         """
-        if text:
+        if text is not None:
             self._history.append(Message("user", text))
-            self._transcript.append(self._history[-1]._asdict())
-        request = replace(self._first, prompt=tuple(self._history))
-        (answer,) = yield [Ask(self._model, request)]
+            self._transcript.append(self._shown(len(self._history) - 1))
+        (answer,) = yield [Ask(self._model, self._request())]
         if answer.error:
             raise DocumentError(f"turn {number}: {answer.error}")
         self._history.append(Message("assistant", answer.text))
@@ -77,7 +99,7 @@ def conversation(case: Case, first: Request, model: str) -> Dialogue[Response]:
     """
     talk = ChatHistory(first, model)
     for number, turn in enumerate(case.turns, 1):
-        yield from talk.turn("" if number == 1 else turn.user, number)
+        yield from talk.turn(None if number == 1 else turn.user, number)
     return talk.combined()
 
 

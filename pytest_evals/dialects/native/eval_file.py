@@ -277,6 +277,8 @@ class _Reader:
         """The turns of a row, which has no prompt then."""
         top = self._top
         if TURNS not in top:
+            rows = top.values.get("rows")
+            self._prompts.see_turns(rows if isinstance(rows, list) else [])
             is_column = "prompt" not in top
             return lambda row: (row.get(TURNS) or ()) if is_column else ()
         if "prompt" in top:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from pytest_evals.core.content_parts import split_content
+from pytest_evals.core.content_parts import PlacedFile, split_content
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, Problem
@@ -113,24 +114,38 @@ class PromptReader:
             what = "turns must be a column, or a list of messages of the user"
             top.problem("turns", what, 'turns: "{{questions}}"')
             return lambda row: ()
-        readers = [
-            self._turn(one, top.file.place("turns", number))
-            for number, one in enumerate(given)
-        ]
+        readers = [self._turn(one, number) for number, one in enumerate(given)]
         return lambda row: [read(row) for read in readers]
 
-    def _turn(self, given: Any, place: Place) -> Reader:
+    def _turn(self, given: Any, number: int) -> Reader:
         """The turn of a row, whose text and target are templates."""
+        place = self._top.file.place("turns", number)
         if isinstance(given, str):
             return self.template("turns", given, place)
         if not isinstance(given, Mapping):
             return lambda row: given  # an error of the case
-        texts = {
+        read = {
             name: self.template("turns", one, place)
             for name, one in given.items()
             if name in ("user", "target") and isinstance(one, str)
         }
-        return lambda row: {**given, **{name: one(row) for name, one in texts.items()}}
+        if isinstance(given.get("user"), list):
+            read["user"] = self._parts_of("turns", given["user"], number, "user")
+        return lambda row: {**given, **{name: one(row) for name, one in read.items()}}
+
+    def see_turns(self, rows: Iterable[Any]) -> None:
+        """Note files in the turns of rows, which are not checked yet."""
+        for row in rows:
+            turns = row.get("turns") if isinstance(row, Mapping) else None
+            for turn in turns if isinstance(turns, list) else ():
+                user = turn.get("user") if isinstance(turn, Mapping) else None
+                if isinstance(user, list):
+                    with suppress(DocumentError):  # an error of the case
+                        self._see(split_content(user, 0)[1])
+
+    def _see(self, files: Sequence[PlacedFile]) -> None:
+        self.has_files |= bool(files)
+        self.shows_images |= any(one.kind == "image" for one in files)
 
     def _messages(self, given: Sequence[Any]) -> Reader:
         readers: list[tuple[str, Reader]] = []
@@ -145,32 +160,37 @@ class PromptReader:
                 fix = '- {role: user, content: "{{question}}"}'
                 self._top.problems.append(Problem(f"prompt: {what}", place, fix))
             elif isinstance(content, list):
-                readers.append((str(role), self._parts_of(content, number)))
+                readers.append(
+                    (str(role), self._parts_of("prompt", content, number, "content"))
+                )
             else:
                 readers.append((str(role), self.template("prompt", content, place)))
         return lambda row: [
             {"role": role, "content": read(row)} for role, read in readers
         ]
 
-    def _parts_of(self, content: Sequence[Any], number: int) -> Reader:
-        """The parts of a message, whose texts, paths and URLs are templates."""
+    def _parts_of(self, key: str, content: Sequence[Any], *steps: int | str) -> Reader:
+        """The parts of a message, whose texts, paths and URLs are templates.
+
+        Args:
+            steps: From the key to the content.
+        """
         readers: list[Callable[[Mapping[str, Any]], Any]] = []
         for n, part in enumerate(content):
-            place = self._top.file.place("prompt", number, "content", n)
+            place = self._top.file.place(key, *steps, n)
             try:
-                _, files = split_content([part], number)
+                self._see(split_content([part], 0)[1])
             except DocumentError as error:
-                self._top.problems.append(Problem(f"prompt: {error}", place))
+                self._top.problems.append(Problem(f"{key}: {error}", place))
                 continue
-            self.has_files |= bool(files)
-            self.shows_images |= any(one.kind == "image" for one in files)
-            readers.append(self._part_reader(part, place))
+            readers.append(self._part_reader(key, part, place))
         return lambda row: [read(row) for read in readers]
 
-    def _part_reader(self, part: Any, place: Place) -> Reader:
+    def _part_reader(self, key: str, part: Any, place: Place) -> Reader:
         if isinstance(part, str):
-            return self.template("prompt", part, place)
+            return self.template(key, part, place)
         if isinstance(part, Mapping):
-            read = {name: self._part_reader(one, place) for name, one in part.items()}
+            items = part.items()
+            read = {name: self._part_reader(key, one, place) for name, one in items}
             return lambda row: {name: one(row) for name, one in read.items()}
         return lambda row: part

@@ -130,7 +130,7 @@ class UserSimulator:
                     reason = "stop"
                     break
             else:
-                yield from talk.turn("", number)
+                yield from talk.turn(None, number)
         if not talk.answers:
             raise DocumentError("the simulated user stopped before its first message")
         found = talk.combined()

@@ -67,6 +67,12 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         if models or parts.has_turns
         else None,
         models=models,
+        image_models=frozenset(
+            role
+            for one in parts.scorers
+            if isinstance(one, ModelScorer) and one.images
+            for role in one.roles
+        ),
         asks_model=runner.own_model is None,
         shows_images=parts.shows_images and runner.own_model is None,
         sends_tools=parts.tools is not None and runner.own_model is None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.request import Generate, Message, Request
+from pytest_evals.core.request import PLACED_IMAGES, Generate, Message, Request
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.python.functions import SESSION_METHOD
@@ -71,7 +71,7 @@ class AppSessions:
             DocumentError: A turn has another answer than before.
         """
         before = _messages(request)[:-1]
-        waiting = self._waiting.get(_key(request.repeat, before))
+        waiting = self._waiting.get(_key(request, before))
         is_new = not waiting
         session = waiting.pop() if waiting else await self._opened()
         try:
@@ -81,7 +81,7 @@ class AppSessions:
         except BaseException as error:
             await self._close(session, error)
             raise
-        key = _key(request.repeat, _messages(request))
+        key = _key(request, _messages(request))
         self._waiting.setdefault(key, []).append(session)
         return value
 
@@ -89,7 +89,7 @@ class AppSessions:
         """Close the sessions of a case that is complete."""
         for one in requests:
             if isinstance(one, Generate):
-                key = _key(one.repeat, _messages(one))
+                key = _key(one, _messages(one))
                 for session in self._waiting.pop(key, ()):
                     await self._close(session)
 
@@ -171,7 +171,10 @@ def _messages(request: Generate) -> tuple[Message, ...]:
     return (Message("user", prompt),) if isinstance(prompt, str) else prompt
 
 
-def _key(repeat: int, messages: tuple[Message, ...]) -> Key:
-    """What identifies the state of a session: the messages that it has received."""
+def _key(request: Generate, messages: tuple[Message, ...]) -> Key:
+    """What identifies the state of a session: the messages that it has received, with
+    their images."""
     received = [tuple(one) for one in messages if one.role != "assistant"]
-    return (repeat, *received)
+    images = dict(request.options).get(PLACED_IMAGES, ())
+    shown = [one[:4] for one in images if one[0] < len(messages)]
+    return (request.repeat, *received, *shown)

@@ -213,7 +213,7 @@ def _check_judges(
 ) -> None:
     """Refuse judges that are invalid or cannot generate, unless a hook opens them."""
     for task in tasks:
-        for source in task.models.values():
+        for name, source in task.models.items():
             if callable(source) or (may_lack and not (source or text)):
                 continue
             where = f"{task.name} ({task.source})"
@@ -222,7 +222,9 @@ def _check_judges(
                     raise OptionError(NO_JUDGE)
                 spec = parse_spec(source or text)
                 check_spec(spec)
-                why = why_unfit(spec, TaskRequirements("generate_until", chat=True))
+                shows_images = name in task.image_models
+                needs = TaskRequirements("generate_until", True, shows_images)
+                why = why_unfit(spec, needs)
             except OptionError as error:
                 why = str(error)
             if why and not ((source or text) and answers.is_hooked(source or text)):
