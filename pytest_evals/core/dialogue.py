@@ -17,6 +17,8 @@ from pytest_evals.errors import DocumentError
 
 OWN_MODEL = "model"
 """Name in :class:`Ask` of the model that an eval itself names."""
+USER = "user"
+"""Name in :class:`Ask` of the model that writes a simulated user's messages."""
 TESTED = ("", OWN_MODEL)
 """Names in :class:`Ask` of the tested model."""
 JUDGE = ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.case import Case
-from pytest_evals.core.dialogue import Ask, Dialogue
+from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
 from pytest_evals.core.request import (
     PLACED_IMAGES,
     Generate,
@@ -16,10 +16,8 @@ from pytest_evals.core.request import (
     Request,
     Response,
 )
+from pytest_evals.core.transcript import transcript
 from pytest_evals.errors import DocumentError
-
-_KEPT = ("data", "calls", "contexts")
-"""Fields of the answer to a turn that its message in the transcript has."""
 
 
 class ChatHistory:
@@ -46,15 +44,12 @@ class ChatHistory:
         if not is_open:
             self._history.pop()
         self._images = dict(first.options).get(PLACED_IMAGES, ())
-        self._transcript: list[Mapping[str, Any]] = [
-            self._shown(n) for n in range(len(self._history))
-        ]
-        self.answers: list[Response] = []
+        self._exchanges: list[Exchange] = []
 
-    def _shown(self, number: int) -> dict[str, Any]:
-        """A message of the user, or one before it, with the names of its images."""
-        names = [one[4] or one[2][:8] for one in self._images if one[0] == number]
-        return self._history[number]._asdict() | ({"images": names} if names else {})
+    @property
+    def answers(self) -> list[Response]:
+        """The answers so far."""
+        return [one.response for one in self._exchanges]
 
     def _request(self) -> Generate:
         """The request with the history, and with the images in it."""
@@ -76,19 +71,17 @@ class ChatHistory:
         """
         if text is not None:
             self._history.append(Message("user", text))
-            self._transcript.append(self._shown(len(self._history) - 1))
-        (answer,) = yield [Ask(self._model, self._request())]
+        request = self._request()
+        (answer,) = yield [Ask(self._model, request)]
         if answer.error:
             raise DocumentError(f"turn {number}: {answer.error}")
         self._history.append(Message("assistant", answer.text))
-        more = {name: one for name, one in answer.returned.items() if name in _KEPT}
-        self._transcript.append({**self._history[-1]._asdict(), **more})
-        self.answers.append(answer)
+        self._exchanges.append(Exchange(self._model, request, answer))
 
     def combined(self) -> Response:
         """The last answer, with the transcript in ``messages``, the calls and contexts
         of all turns, and the sums of tokens, seconds and costs."""
-        return _combined(self.answers, self._transcript)
+        return _combined(self.answers, transcript(self._exchanges))
 
 
 def conversation(case: Case, first: Request, model: str) -> Dialogue[Response]:
@@ -104,7 +97,7 @@ def conversation(case: Case, first: Request, model: str) -> Dialogue[Response]:
 
 
 def _combined(
-    answers: Sequence[Response], transcript: Sequence[Mapping[str, Any]]
+    answers: Sequence[Response], messages: tuple[Mapping[str, Any], ...]
 ) -> Response:
     costs = [one.cost for one in answers]
     return replace(
@@ -116,7 +109,7 @@ def _combined(
         cost=None if None in costs else sum(one for one in costs if one is not None),
         calls=tuple(call for one in answers for call in one.calls),
         contexts=tuple(text for one in answers for text in one.contexts),
-        messages=tuple(transcript),
+        messages=messages,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
+from pytest_evals.core.dialogue import USER
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
@@ -33,7 +34,6 @@ from pytest_evals.dialects.native.prompts import PromptReader
 from pytest_evals.dialects.native.remedies import YAML, remedies
 from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
 from pytest_evals.dialects.native.simulated_users import (
-    USER,
     UserSimulator,
     simulator_of,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_evals.core.case import Case, UserRole
-from pytest_evals.core.dialogue import Dialogue, ModelSource, ReadAsk
+from pytest_evals.core.dialogue import USER, Dialogue, ModelSource, ReadAsk
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Generate, Message, Request, Response
 from pytest_evals.core.task import MOST_REPEATS
@@ -16,8 +16,6 @@ from pytest_evals.dialects.native.conversations import ChatHistory
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.templates import ScorerTemplate
 
-USER = "user"
-"""Name in ``Ask.model`` of the model that writes the user's messages."""
 GOAL = "goal"
 """Name in rows of the rendered goal."""
 MOST_TURNS = 100

@@ -8,6 +8,7 @@ from functools import partial
 
 from pytest_evals.core.dialogue import (
     OWN_MODEL,
+    USER,
     ModelSource,
 )
 from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
@@ -18,7 +19,6 @@ from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
 from pytest_evals.dialects.native.row_checks import check_rows
 from pytest_evals.dialects.native.runner import EvalRunner
-from pytest_evals.dialects.native.simulated_users import USER
 from pytest_evals.dialects.native.template_checks import check_templates
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate

@@ -10,7 +10,8 @@ from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.returned import returned_text
+from pytest_evals.core.returned import returned_text, transcript_text
+from pytest_evals.core.transcript import conversations
 from pytest_evals.reports.escape import cut, one_line, tail
 from pytest_evals.scorers.near_misses import type_fault
 
@@ -39,11 +40,12 @@ def example_lines(
     scores = [score for score in record.scores if score.key == key]
     if scores:
         record = replace(record, scores=tuple(scores))
-    turns, answer = _turns(record), cut(_answer(record), _ANSWER)
+    (turns, stopped), answer = _turns(record), cut(_answer(record), _ANSWER)
     was = cut(was, _ANSWER) if answer else ""
     facts = {
         "prompt": "" if turns else tail(prompt_of(record), _PROMPT),
         "turns": tail(turns, 3 * _PROMPT),
+        "stopped": stopped,
         **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
         "was": was,
         "now" if was else "answer": answer,
@@ -103,14 +105,16 @@ def _returned(record: Record) -> dict[str, str]:
     return {name: returned_text(name, found[name]) for name in _SHOWN if name in found}
 
 
-def _turns(record: Record) -> str:
-    """Return the messages of a conversation in which the model answered several times,
-    up to its last answer."""
-    own = [one for one in record.exchanges if one.model in TESTED]
-    last = own[-1].request if len(own) > 1 else None
-    if not isinstance(last, Generate) or isinstance(last.prompt, str):
-        return ""
-    return "\n".join(f"{message.role}: {message.content}" for message in last.prompt)
+def _turns(record: Record) -> tuple[str, str]:
+    """Return the transcript of a conversation up to its last answer, and why a
+    simulated user stopped."""
+    for one in conversations(record):
+        shown = one.messages
+        if shown[-1]["role"] == "assistant":
+            shown = shown[:-1]
+        times = f"after {one.turns} turn{'s' * (one.turns != 1)}"
+        return transcript_text(shown), one.stop_reason and f"{one.stop_reason} {times}"
+    return "", ""
 
 
 def document_lines(record: Record) -> list[str]:

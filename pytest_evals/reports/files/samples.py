@@ -40,6 +40,7 @@ from pytest_evals.core.request import (
 from pytest_evals.core.returned import RETURNED
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
+from pytest_evals.core.transcript import conversations
 from pytest_evals.errors import DocumentError
 from pytest_evals.masking.values import masked
 from pytest_evals.reports.strict import strict, strict_line
@@ -170,6 +171,12 @@ def _facts(record: Record) -> dict[str, Any]:
     more = [one.returned for one in record.responses]
     for name in dict.fromkeys(key for one in more for key in one):
         facts[name] = masked([getattr(one, name) for one in record.responses])
+    if talks := [*conversations(record)]:
+        facts["messages"] = masked([[*one.messages] for one in talks])
+        if any(one.stop_reason for one in talks):
+            facts["metadata"] = [
+                {"stop_reason": one.stop_reason, "turns": one.turns} for one in talks
+            ]
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts

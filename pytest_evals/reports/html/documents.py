@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.request import PLACED_IMAGES
 from pytest_evals.core.returned import RETURNED, returned_text
 from pytest_evals.reports.escape import cut, tail
@@ -105,7 +106,12 @@ def _document(
             for value in row.get(name) or ()
             for pair in _returned({name: value})
         ],
-        "exchanges": [_exchange(one) for one in row.get("exchanges") or ()],
+        "exchanges": [
+            _exchange(one)
+            for one in row.get("exchanges") or ()
+            # The transcript has the answers of a conversation.
+            if one.get("error") or not (row.get("messages") and _is_tested(one))
+        ],
         "tokens": row.get("tokens") or {},
         "target": str(row.get("target", "")),
         "gold": correct,
@@ -203,6 +209,10 @@ def _add_images(
             part["text"] = f"{text[:at]}\n[{name}]\n{text[at:]}".strip("\n")
             src = thumbnails.of(image)
             part.setdefault("images", []).insert(0, {"name": name, "src": src})
+
+
+def _is_tested(exchange: Row) -> bool:
+    return exchange.get("model") in TESTED
 
 
 def _exchange(one: Row) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest_evals as ev
 from pytest_evals import Response, TaskFileError, evaluate
 from pytest_evals.core.record import Status
 from pytest_evals.dialects.native.simulated_users import FIRST, PROMPT
-from pytest_evals.reports.details.examples import prompt_of
+from pytest_evals.reports.details.examples import document_lines, prompt_of
 
 EVAL = """\
 system: Be brief.
@@ -283,3 +283,45 @@ def test_the_documentation_has_the_prompt():
 def test_the_prompt_of_a_report_is_that_of_the_application():
     record = record_of(User("Hi.", "[done]"), score=["checks"])
     assert prompt_of(record) == "user: Hi."
+
+
+@pytest.mark.parametrize(
+    ("texts", "prompt", "reason"),
+    [
+        (("One.", "[done]"), (), "stop after 1 turn"),
+        (("One.", "Bye. [done]"), (), "stop after 2 turns"),
+        (("One.", "Two.", "Three.", "Four."), (), "max_turns after 3 turns"),
+        (("Two.", "Three."), "One.", "max_turns after 3 turns"),
+    ],
+)
+def test_transcript_and_stop_reason_are_in_reports(tmp_path, texts, prompt, reason):
+    checks = [ev.contains("nothing")]
+    rows = [ev.case(prompt, user="Get a refund.", id="a", checks=checks)]
+    result = run(User(*texts), rows=rows, folder=tmp_path)
+    word, _, n = reason.removesuffix("s").removesuffix(" turn").partition(" after ")
+    (path,) = tmp_path.glob("runs/*/samples_*.jsonl")
+    sample = json.loads(path.read_text())
+    assert sample["metadata"] == [{"stop_reason": word, "turns": int(n)}]
+    (messages,) = sample["messages"]
+    assert messages[-1]["content"] == f"done {n}"
+    assert messages[0] == {"role": "user", "content": "One."}
+    (record,) = result.tasks[0].records
+    lines = document_lines(record)
+    assert f"  stopped {reason}" in lines
+    assert "  turns   user: One." in "\n".join(lines)
+
+
+def test_a_failed_conversation_has_its_transcript(tmp_path):
+    class Broken(Shop):
+        def answer(self, requests):
+            for position, found in super().answer(requests):
+                is_last = found.text == "done 2"
+                yield position, Response(error="lost") if is_last else found
+
+    result = run(User("One.", "Two."), Broken(), folder=tmp_path)
+    (path,) = tmp_path.glob("runs/*/samples_*.jsonl")
+    sample = json.loads(path.read_text())
+    assert sample["metadata"] == [{"stop_reason": "error", "turns": 1}]
+    said = [one["content"] for one in sample["messages"][0]]
+    assert said == ["One.", "done 1", "Two."]
+    assert "user: Two." in "\n".join(document_lines(result.tasks[0].records[0]))
