@@ -6,15 +6,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from pytest_evals.dialects.foreign_gates.converted import (
-    CONVERTERS,
-    Converted,
-    UnconvertibleError,
+from pytest_evals.dialects.foreign_gates.converted import CONVERTERS
+from pytest_evals.dialects.foreign_gates.formats import (
+    FORMATS,
+    SGLANG,
+    GateFormat,
+    format_of,
 )
-from pytest_evals.dialects.foreign_gates.formats import FORMATS, format_of
+from pytest_evals.dialects.foreign_gates.sglang import is_sglang_test, read_sglang
+from pytest_evals.dialects.foreign_gates.suite import Converted, UnconvertibleError
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError
 
@@ -26,7 +30,7 @@ _INCOMPLETE = 1
 
 def main(prog: str, arguments: Sequence[str]) -> int:
     """Convert files and return the exit code."""
-    known = ", ".join(one.owner for one in FORMATS if not one.reason)
+    known = ", ".join(dict.fromkeys(one.owner for one in FORMATS if not one.reason))
     parser = argparse.ArgumentParser(
         prog=f"{prog} convert",
         description=f"Write suites from gate files of {known}. "
@@ -43,62 +47,88 @@ def main(prog: str, arguments: Sequence[str]) -> int:
         help="folder in which each file becomes a folder (default: evals)",
     )
     options = parser.parse_args(arguments)
-    paths = [path for given in options.files for path in _files(given)]
+    paths = [pair for given in options.files for pair in _files(given)]
     if not paths:
-        sys.stderr.write("error: no YAML file is in the given folders\n")
+        sys.stderr.write("error: no gate file is in the given folders\n")
         return _WRONG_USE
     faults = 0
-    for path in paths:
+    for path, name in paths:
         try:
-            sys.stdout.write(_convert(path, options.output / path.stem))
+            sys.stdout.write(_convert(path, options.output / name))
         except (EvalsError, OSError) as error:
             sys.stderr.write(f"not converted: {path}: {error}\n")
             faults += 1
     return _INCOMPLETE if faults else 0
 
 
-def _files(given: Path) -> list[Path]:
+def _files(given: Path) -> list[tuple[Path, Path]]:
+    """The files, each with the folder of its suite below the output."""
     if not given.is_dir():
-        return [given]
-    return sorted(p for p in given.rglob("*") if p.suffix in (".yaml", ".yml"))
+        return [(given, Path(given.stem))]
+    found = sorted(p for p in given.rglob("*") if p.is_file() and _may_have_gates(p))
+    return [(path, path.relative_to(given).with_suffix("")) for path in found]
+
+
+def _may_have_gates(path: Path) -> bool:
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return True
+    return path.suffix == ".py" and is_sglang_test(path)
 
 
 def _convert(path: Path, folder: Path) -> str:
     """Write the suite of a file; return what is printed."""
+    values, found = _read(path)
+    try:
+        suite = CONVERTERS[found.name](values, str(folder), path.stem)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else repr(error)
+        raise UnconvertibleError(f"a gate file of {found.owner}: {what}") from None
+    if folder.exists():
+        raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
+    folder.mkdir(parents=True)
+    text = _suite(path, found.owner, suite)
+    (folder / "suite.yaml").write_text(text, "utf-8")
+    if suite.gates:
+        (folder / "gates.yaml").write_text(_gates(path, suite), "utf-8")
+    lines = [f"{path} ({found.owner}) -> {folder}"]
+    lines += [f"  not converted: {_line(one)}" for one in suite.left_out]
+    lines += [f"  run: {one}" for one in suite.commands]
+    return "\n".join([*lines, ""])
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
+    if path.suffix == ".py":
+        return read_sglang(path), SGLANG
     values = read_yaml(path).values
     found = format_of(values)
     if found is None:
         raise UnconvertibleError("not a gate file of a known project")
     if found.reason:
         raise UnconvertibleError(f"a gate file of {found.owner}: {found.reason}")
-    try:
-        suite = CONVERTERS[found.name](values, str(folder))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        what = f"a gate file of {found.owner} with an unexpected value: {error!r}"
-        raise UnconvertibleError(what) from None
-    if folder.exists():
-        raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
-    folder.mkdir(parents=True)
-    (folder / "suite.yaml").write_text(_suite(path, found.owner, suite), "utf-8")
-    if suite.gates:
-        (folder / "gates.yaml").write_text(_gates(path, suite), "utf-8")
-    lines = [f"{path} ({found.owner}) -> {folder}"]
-    lines += [f"  not converted: {one}" for one in suite.left_out]
-    lines += [f"  run: {one}" for one in suite.commands]
-    return "\n".join([*lines, ""])
+    return values, found
 
 
 def _suite(path: Path, owner: str, suite: Converted) -> str:
     lines = [f"# From {path.name}, a gate file of {owner}. To run it:"]
     lines += [f"#   {one}" for one in suite.commands]
-    lines += [f"# Not converted: {one}" for one in suite.left_out]
-    lines += [f"group: {json.dumps(path.stem)}", "task:"]
-    lines += [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
+    lines += [f"# Not converted: {_line(one)}" for one in suite.left_out]
+    if suite.file is None:
+        names = [task["task"] for task in suite.tasks]
+        group = f"{path.stem}-suite" if path.stem in names else path.stem
+        lines += [f"group: {json.dumps(group)}", "task:"]
+        lines += [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
+    else:
+        lines += [f"{key}: {json.dumps(value)}" for key, value in suite.file.items()]
     return "\n".join([*lines, ""])
 
 
 def _gates(path: Path, suite: Converted) -> str:
     lines = [f"# From {path.name}: each bound is that of its rule.", "gates:"]
     for gate in suite.gates:
-        lines += [f"  # {gate.origin}", f"  - {json.dumps(dict(gate.entry))}"]
+        lines += [f"  # {_line(gate.origin)}", f"  - {json.dumps(dict(gate.entry))}"]
     return "\n".join([*lines, ""])
+
+
+def _line(text: str) -> str:
+    """The text without line breaks, for a comment."""
+    return " ".join(text.split())

@@ -193,7 +193,7 @@ _ANY_SIGN = re.compile(
 _FOREIGN_SIGN = re.compile(
     rb"(?m)^[\"']?(?:accuracy_threshold|metric_threshold|lmeval|lm_eval|test_cases"
     rb"|model_name)[\"']?\s*:|^api_version:.*tokenspeed|^\s+(?:- )?accuracy:\s*[\d.]"
-    rb"|^\s+(?:- )?field_spec\s*:"
+    rb"|^\s+(?:- )?field_spec\s*:|^\s+min_al\s*:"
 )
 """Keys of gate files of other projects (``foreign_gates``)."""
 _GATES_NAME = re.compile(r"(?<![a-z])gates?(?![a-z])", re.IGNORECASE)

@@ -1,89 +1,78 @@
 """Gate files of other projects: named when they are found, converted with the bounds of
 their own rules."""
 
-import random
+import json
+import shutil
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from scipy.stats import norm
 
 from pytest_evals.__main__ import main
-from pytest_evals.dialects.foreign_gates.converted import close, one_sided, recovery
-from pytest_evals.dialects.foreign_gates.formats import format_of
+from pytest_evals.dialects.foreign_gates.converted import close, recovery
+from pytest_evals.dialects.foreign_gates.suite import expected
+from pytest_evals.dialects.foreign_gates.tensorrt_llm import trt_threshold
+from pytest_evals.errors import Place
+from pytest_evals.gates.read.entry import read_gate
 
-VLLM = """\
-model_name: "org/name"
-env_vars: {VLLM_LOGGING_LEVEL: "DEBUG"}
-tasks:
-  - name: "sums"
-    metrics: [{name: "exact_match,strict-match", value: 0.82}]
-limit: 250
-num_fewshot: 5
-max_model_len: 4096
-gen_kwargs: "temperature=0,max_gen_toks=64"
-moe_layers: 3
-"""
-ASCEND = """\
-model_name: "org/name"
-runner: "linux-aarch64-a2-1"
-hardware: "Atlas A2 Series"
-tasks:
-  - name: "gsm8k"
-    metrics: [{name: "exact_match,flexible-extract", value: 0.55}]
-num_fewshot: 5
-serve: {tensor_parallel_size: 2, enforce_eager: true}
-"""
-COMPRESSOR = """\
-cadence: weekly
-model: org/base
-scheme: W4A16
-lmeval:
-  num_fewshot: 5
-  limit: 250
-  metrics: {"exact_match,strict-match": 0.70}
-"""
-SERVER = "model_name: org/name\naccuracy_threshold: 0.92\nnum_questions: 1319\n"
-PERF = """\
-name: name_h100
-vllm: {model: org/name, serve_args: "--tensor-parallel-size 8"}
-lm_eval:
-  tasks: [{name: gsm8k, num_fewshot: 5}]
-"""
-TRT = "org/name:\n  - accuracy: 74.20\n  - quant_algo: FP8\n    accuracy: 72.85\n"
-SPEED = "api_version: ci.tokenspeed.io/v1\nscore_threshold: 0.9\n"
-NIGHTLY = "test_cases:\n  - name: a\n    benchmarks: {acc: {baseline: 96}}\n"
-HUB = "tasks:\n  - id: a\n    field_spec: {input: question, target: answer}\n"
-FILES = {
-    "vllm": VLLM,
-    "vllm-ascend": ASCEND,
-    "llm-compressor": COMPRESSOR,
-    "vllm-server": SERVER,
-    "perf-eval": PERF,
-    "tensorrt-llm": TRT,
-    "tokenspeed": SPEED,
-    "vllm-ascend-nightly": NIGHTLY,
-    "hub": HUB,
+FILES = Path(__file__).parents[1] / "task_files/field_gates"
+OWNERS = {
+    "vllm": "vLLM",
+    "vllm_ascend": "vllm-ascend",
+    "llm_compressor": "llm-compressor",
+    "vllm_server": "vLLM",
+    "tensorrt_llm": "TensorRT-LLM",
+    "tokenspeed": "TokenSpeed",
+    "perf_eval": "vLLM's perf-eval",
+    "vllm_ascend_nightly": "vllm-ascend",
+    "hub": "the Hugging Face Hub (eval.yaml)",
 }
-SUMS = """\
-task: sums
+TASK = """\
+task: {name}
 custom_dataset: !function data.rows
 output_type: generate_until
-doc_to_text: "{{q}}"
-doc_to_target: "{{a}}"
+doc_to_text: "{{{{q}}}}"
+doc_to_target: "{{{{a}}}}"
 test_split: test
-metric_list: [{metric: exact_match}]
+training_split: test
+metric_list: [{{metric: exact_match}}]
 filter_list:
-  - name: strict-match
-    filter: [{function: take_first}]
+  - {{name: strict-match, filter: [{{function: take_first}}]}}
+  - {{name: flexible-extract, filter: [{{function: take_first}}]}}
+"""
+ROWS = """\
+def rows(**_):
+    return {"test": [{"q": f"{i}+1=", "a": f"{i}"} for i in range(9)]}
 """
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_each_format_is_named_when_its_file_is_in_a_collected_folder(pytester, name):
-    (pytester.path / "configs").mkdir()
-    (pytester.path / "configs/one.yaml").write_text(FILES[name])
+def converted(folder, *files):
+    """The exit code; the suites are in ``evals``."""
+    for one in files:
+        shutil.copytree(FILES / one, folder / one)
+    return main(["convert", *files, "-o", "evals"])
+
+
+def gates_of(path):
+    return yaml.safe_load(path.read_text())["gates"]
+
+
+def test_each_format_is_named_when_its_file_is_in_a_collected_folder(pytester):
+    shutil.copytree(FILES, pytester.path / "configs")
+    shutil.rmtree(pytester.path / "configs/sglang")
     done = pytester.runpytest("--model=scripted:first", "configs")
-    owner = format_of(__import__("yaml").safe_load(FILES[name])).owner
-    done.stdout.fnmatch_lines([f"*one.yaml:1: is a gate file of {owner}, and its*"])
+    shown = done.stdout.str()
+    for folder, owner in OWNERS.items():
+        for path in (FILES / folder).iterdir():
+            place = (
+                f"configs/{folder}/{path.name}:1: is a gate file of {owner}, and its"
+            )
+            assert place in shown
+    assert "python -m pytest_evals convert configs/tensorrt_llm/gsm8k.yaml" in shown
 
 
 def test_other_yaml_files_are_not_gate_files(pytester):
@@ -94,18 +83,43 @@ def test_other_yaml_files_are_not_gate_files(pytester):
 
 
 def test_the_bounds_accept_the_scores_that_each_rule_accepts():
-    rng = random.Random(7)
-    for _ in range(10_000):
-        value, measured = round(rng.uniform(0.02, 0.99), 3), rng.random()
-        bound = one_sided(value, 0.08)["min"]
-        assert (measured >= bound) == (measured >= value * (1 - 0.08))
+    """10,000 scores of 200 random references, some of them on the bound."""
+    rng = np.random.default_rng(7)
+    place = Place(Path("gates.yaml"), 1)
+    for number in range(200):
+        value = round(rng.uniform(0.1, 0.99), int(rng.integers(2, 5)))
+        tolerance = round(rng.uniform(0.0, 0.09), 2)
+        n = int(rng.integers(50, 1500))
+        correct = rng.integers(0, n + 1, 50)
+        is_share = bool(number % 2)
+        edge = value * (1 - tolerance) if is_share else value - tolerance
+        correct[:2] = round(edge * n), np.ceil(edge * n)
+        scores = correct / n
+        gate = {"metric": "m"} | expected(value, tolerance, is_share=is_share, n=n)
+        (bound,) = read_gate(gate, task="t", source=place).bounds
+        passing = correct >= ceil(Fraction(bound.value) * n)  # gates compare exactly
+        assert (passing == (scores >= edge)).all(), gate
         band = close(value, 0.05)
-        accepts = band["min"] <= measured <= band["max"]
-        assert accepts == bool(np.isclose(value, round(measured, 4), rtol=0.05))
-        base = rng.uniform(0.3, 1.0)
-        ratio = measured / base
-        if abs(ratio * 100 % 1 - 0.5) > 1e-9:
-            assert (ratio >= recovery(0.95)) == (round(ratio, 2) >= 0.95)
+        accepts = (band["min"] <= scores) & (scores <= band["max"])
+        assert (accepts == np.isclose(value, np.round(scores, 4), rtol=0.05)).all()
+        ratio = scores / rng.uniform(0.3, 1.0)
+        ratio = ratio[abs(ratio * 100 % 1 - 0.5) > 1e-9]
+        assert ((ratio >= recovery(0.95)) == (np.round(ratio, 2) >= 0.95)).all()
+        sigma, alpha = rng.uniform(1, 50), rng.choice([0.002, 0.01, 0.05, 0.5])
+        theirs = 100 * value + norm.ppf(alpha) * np.sqrt(2 * sigma**2 / n)
+        ours = trt_threshold(100 * value, n, sigma, alpha) / 100
+        assert ((scores >= ours) == (100 * scores >= theirs)).all()
+        mirrored = 200 * value - theirs
+        found = trt_threshold(100 * value, n, sigma, alpha, higher_is_better=False)
+        assert found == pytest.approx(mirrored)
+
+
+def test_a_file_shows_its_reference_value_where_the_exact_rule_is_the_same():
+    assert expected(0.765, 0.08, is_share=True) == {"value": 0.765, "tolerance": "8%"}
+    # 0.92 - 0.08 is above 0.84 in floating point: 168 of 200 fail there; no score of
+    # 1,319 documents is 0.84.
+    assert expected(0.92, 0.08, is_share=False, n=200) == {"min": 0.92 - 0.08}
+    assert expected(0.92, 0.08, is_share=False, n=1319)["tolerance"] == 0.08
 
 
 def test_the_band_of_isclose_has_the_measured_score_as_its_scale():
@@ -115,48 +129,182 @@ def test_the_band_of_isclose_has_the_measured_score_as_its_scale():
     assert band["max"] == pytest.approx(0.8053, abs=1e-4)
 
 
-def test_a_converted_suite_is_collected_with_its_gates(pytester, capsys):
-    folder = pytester.path
-    (folder / "qwen.yaml").write_text(VLLM)
-    (folder / "tasks").mkdir()
-    (folder / "tasks/sums.yaml").write_text(SUMS)
-    rows = "[{'q': f'{i}+1=', 'a': str(i + 1)} for i in range(12)]"
-    (folder / "tasks/data.py").write_text(
-        f"def rows(**_):\n    return {{'test': {rows}}}\n"
-    )
-    assert main(["convert", "qwen.yaml", "-o", "evals"]) == 0
+def test_the_hypothesis_test_has_the_published_thresholds():
+    # Computed by hand: 1,319 documents allow 3.20 points, 4,096 allow 1.82.
+    assert trt_threshold(74.2, 1319, 50, 0.05) == pytest.approx(74.2 - 3.20, abs=0.005)
+    assert trt_threshold(60, 4096, 50, 0.05) == pytest.approx(60 - 1.82, abs=0.005)
+
+
+def test_each_format_becomes_a_suite_or_a_reason(pytester, capsys):
+    assert converted(pytester.path, *OWNERS, "sglang") == 1
+    out, err = capsys.readouterr()
+    made = {str(path.parent) for path in Path("evals").rglob("suite.yaml")}
+    assert made == {
+        "evals/Instruct-8B",
+        "evals/nested",
+        "evals/chat",
+        "evals/w4a16",
+        "evals/gsm8k",
+        "evals/gpqa",
+        "evals/name-gsm8k",
+        "evals/name_h100",
+        "evals/test_text_models",
+    }
+    assert "not converted: tensorrt_llm/gsm8k.yaml: 'evals/gsm8k' exists" in err
+    assert "acceptance_length.yaml: a gate file of TensorRT-LLM: acceptance" in err
+    assert "serve.yaml: a gate file of vllm-ascend: AISBench" in err
+    assert "eval.yaml: a gate file of the Hugging Face Hub" in err
+    for listed in (
+        "a metric of sums: it has no value",
+        "moe_layers: no equal here",
+        "the gate of gsm8k: it has no metrics",
+        "min_acceptance_length: no equal here",
+        "reasoning_effort: no equal here",
+        "num_examples=5000 of mmlu",
+        "scheme: how the compressed model is made",
+    ):
+        assert f"not converted: {listed}" in out
+    assert gates_of(Path("evals/Instruct-8B/gates.yaml")) == [
+        {"task": "sums", "metric": metric, "value": value, "tolerance": "8%"}
+        for metric, value in (
+            ("exact_match,strict-match", 0.82),
+            ("exact_match,flexible-extract", 0.81),
+        )
+    ]
+    assert [
+        one["min"] for one in gates_of(Path("evals/test_text_models/gates.yaml"))
+    ] == [
+        0.8,
+        0.79,
+        np.nextafter(0.62, 1),
+    ]
+
+
+def test_the_command_of_a_file_starts_its_server(pytester, capsys):
+    converted(pytester.path, "vllm", "vllm_server", "tokenspeed")
     printed = capsys.readouterr().out
-    assert "not converted: moe_layers: no equal here" in printed
-    command = (
-        "pytest '--model=serve:VLLM_LOGGING_LEVEL=DEBUG vllm serve org/name "
+    assert (
+        "pytest '--model=serve:VLLM_LOGGING_LEVEL=DEBUG vllm serve org/Instruct-8B "
         "--max-model-len 4096' --evals-limit=250 "
-        "--evals-gen-kwargs=temperature=0,max_gen_toks=64 evals/qwen"
+        "--evals-gen-kwargs=temperature=0,max_gen_toks=64 evals/Instruct-8B"
+    ) in printed
+    assert '"model":"org/draft"}' in printed
+    assert ",startup_timeout=1800' evals/gsm8k" in printed
+    assert "ts serve --model ${NAME} --host 127.0.0.1 --port {port}" in printed
+    assert (
+        ",ready=/readiness,startup_timeout=1800,api=chat' --evals-limit=200" in printed
     )
-    assert command in printed
+
+
+def test_a_converted_suite_is_collected_with_its_gates(pytester):
+    converted(pytester.path, "vllm", "vllm_ascend")
+    (pytester.path / "tasks").mkdir()
+    for name in ("sums", "mmlu_pro", "gsm8k"):
+        (pytester.path / f"tasks/{name}.yaml").write_text(TASK.format(name=name))
+    (pytester.path / "tasks/data.py").write_text(ROWS)
     options = ("--collect-only", "-q", "--evals-include-path=tasks")
-    done = pytester.runpytest("--model=scripted:first", *options, "evals")
-    done.stdout.fnmatch_lines(["evals/qwen/suite.yaml::qwen::sums::exact_match*"])
-    assert main(["convert", "qwen.yaml", "-o", "evals"]) == 1
-    assert "exists" in capsys.readouterr().err
+    for folder, metric in (("Instruct-8B", "strict-match"), ("chat", "strict-match")):
+        done = pytester.runpytest("--model=scripted:first", *options, f"evals/{folder}")
+        done.stdout.fnmatch_lines([f"*::{folder}::sums::exact_match,{metric}*"])
+
+
+def test_gates_of_references_are_those_of_the_named_model(pytester):
+    converted(pytester.path, "tensorrt_llm")
+    (pytester.path / "tasks").mkdir()
+    (pytester.path / "tasks/gsm8k.yaml").write_text(TASK.format(name="gsm8k"))
+    (pytester.path / "tasks/data.py").write_text(ROWS)
+    name = "Instruct-8B_FP8_kv-FP8"
+    path = "evals/gsm8k"
+    options = ("--evals-include-path=tasks", f"--model={name}=scripted:first", path)
+    done = pytester.runpytest(*options)
+    # 72.85 - 3.20 points, as a share; advisory, so the session passes
+    done.stdout.fnmatch_lines(["*>= 0.6964*FAILED*", f"gsm8k::{name} FAILED*"])
+    assert done.ret == 0
+
+
+def test_vllm_prompts_and_scores_gsm8k_in_its_own_way(pytester):
+    """The rules of its ``gsm8k_eval.py``: the first rows are the examples, and the last
+    number of the answer is compared, without commas and signs."""
+    converted(pytester.path, "vllm_server")
+    suite = Path("evals/gsm8k/suite.yaml")
+    values = yaml.safe_load(suite.read_text())
+    rows = "".join(
+        f'{{"question": "Q{i}", "answer": "Sum.\\n#### {i},{i:03}"}}\n'
+        for i in range(1, 4)
+    )
+    (suite.parent / "rows.jsonl").write_text(rows)
+    values |= {"dataset_path": "json", "num_fewshot": 2}
+    del values["dataset_name"]
+    values["dataset_kwargs"] = {
+        "data_files": {"train": "rows.jsonl", "test": "rows.jsonl"}
+    }
+    suite.write_text(yaml.safe_dump(values, sort_keys=False))
+    examples = "".join(
+        f"Question: Q{i}\nAnswer: Sum.\n#### {i},{i:03}\n\n" for i in (1, 2)
+    )
+    answers = {
+        f"{examples}Question: Q1\nAnswer:": " 7 and then -1,001.",
+        f"{examples}Question: Q2\nAnswer:": " It is 2002. Question 9",
+        f"{examples}Question: Q3\nAnswer:": " 3,003 or 3.5",
+    }
+    (pytester.path / "answers.json").write_text(json.dumps(answers))
+    options = ("--model=scripted:answers.json", "-v", "evals/gsm8k")
+    done = pytester.runpytest(*options)
+    done.stdout.fnmatch_lines(
+        ["*gsm8k_vllm[[]0]*PASSED*", "*[[]1]*PASSED*", "*[[]2]*WRONG*"]
+    )
+    done.stdout.fnmatch_lines(["*0.667*"])
 
 
 def test_the_two_runs_of_a_compressed_model_are_two_commands(pytester, capsys):
-    (pytester.path / "w4a16.yaml").write_text(COMPRESSOR)
-    assert main(["convert", "w4a16.yaml"]) == 0
+    assert converted(pytester.path, "llm_compressor") == 0
     printed = capsys.readouterr().out
     assert "--evals-save-baseline=base evals/w4a16" in printed
     assert "--evals-compare=base evals/w4a16" in printed
-    assert '"recovery": 0.945' in (pytester.path / "evals/w4a16/gates.yaml").read_text()
+    shares = [one["recovery"] for one in gates_of(Path("evals/w4a16/gates.yaml"))]
+    assert shares == pytest.approx([0.945, 0.895])
 
 
-def test_what_is_not_converted_says_why(pytester, capsys):
-    for name, text in (("a.yaml", SERVER), ("b.yaml", "x: 1\n"), ("c.yaml", ": [")):
-        (pytester.path / name).write_text(text)
-    (pytester.path / "d.yaml").write_text(f"{ASCEND}model_type: vllm-vlm\n")
-    assert main(["convert", "a.yaml", "b.yaml", "c.yaml", "d.yaml"]) == 1
-    lines = capsys.readouterr().err
-    assert "a.yaml: a gate file of vLLM: its prompts" in lines
-    assert "b.yaml: not a gate file of a known project" in lines
-    assert "not converted: c.yaml" in lines
-    assert "d.yaml: the tasks need images" in lines
+def test_nested_folders_are_kept_and_existing_suites_too(pytester, capsys):
+    for folder in ("a", "b"):
+        shutil.copytree(FILES / "vllm_server", pytester.path / "configs" / folder)
+    assert main(["convert", "configs", "-o", "evals"]) == 0
+    assert Path("evals/a/gsm8k/suite.yaml").is_file()
+    assert Path("evals/b/gsm8k/suite.yaml").is_file()
+    assert main(["convert", "configs", "-o", "evals"]) == 1
+    assert "exists" in capsys.readouterr().err
+
+
+SERVER = "model_name: org/name\naccuracy_threshold: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x: 1\n", "not a gate file of a known project"),
+        (": [", "a.yaml"),
+        (SERVER.format("high"), "accuracy_threshold is 'high', not a number"),
+        (SERVER.format("true"), "accuracy_threshold is True, not a number"),
+        (SERVER.format("0.05"), "a tolerance of 0.08 below 0.05 accepts every score"),
+        (SERVER.format("0.9") + "context_lengths: [4096]\n", "needle test"),
+        ("model_name: m\nmatch_ratio_threshold: 0.5\n", "long contexts"),
+        ("org/name:\n  - accuracy: 74.2\n", "its name is not that of a task"),
+        ("api_version: ci.tokenspeed.io/v1\n", "it has no score_threshold"),
+        (
+            "api_version: ci.tokenspeed.io/v1\nscore_threshold: 0.9\n"
+            "eval: {command: evalscope eval --datasets ocr_bench}\n",
+            "lm-eval has no text task for 'ocr_bench'",
+        ),
+        (
+            "model_name: m\nmodel_type: vllm-vlm\nserve: {}\n"
+            "tasks: [{name: a, metrics: [{name: acc, value: 1}]}]\n",
+            "the tasks need images",
+        ),
+        ("vllm: {}\nlm_eval: {}\n", "no key 'model'"),
+    ],
+)
+def test_a_file_that_is_not_converted_has_a_reason(pytester, capsys, text, reason):
+    (pytester.path / "a.yaml").write_text(text)
+    assert main(["convert", "a.yaml"]) == 1
+    assert reason in capsys.readouterr().err
     assert not (pytester.path / "evals").exists()

@@ -5,13 +5,24 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
-from pytest_evals.errors import EvalsError
+from pytest_evals.dialects.foreign_gates.sglang import convert_sglang
+from pytest_evals.dialects.foreign_gates.suite import (
+    Converted,
+    ConvertedGate,
+    UnconvertibleError,
+    Values,
+    command,
+    expected,
+    number,
+    server_spec,
+)
+from pytest_evals.dialects.foreign_gates.tensorrt_llm import convert_trt
+from pytest_evals.dialects.foreign_gates.tokenspeed import convert_tokenspeed
+from pytest_evals.dialects.foreign_gates.vllm_server import convert_vllm_server
 
-_Values = Mapping[str, Any]
+_Bound = Callable[[float], Mapping[str, float]]
 VLLM_RTOL = 0.08
 """``test_lm_eval_correctness.py`` of vLLM, without ``rtol`` in the file."""
 ASCEND_RTOL = 0.05
@@ -39,47 +50,6 @@ _FLAGS = {
     "enable_expert_parallel": "--enable-expert-parallel",
 }
 """Keys of the files → options of ``vllm serve``."""
-_NO_ANSWER = frozenset(
-    {
-        "batch_size",
-        "cadence",
-        "gpu",
-        "hardware",
-        "name",
-        "nightly",
-        "num_gpus",
-        "runner",
-    }
-    | {"timeout_in_minutes", "required_gpu_arch", "backend", "model_type", "model"}
-)
-"""Keys that change no number."""
-
-
-class UnconvertibleError(EvalsError):
-    """A file, or a task of it, that has no equal form here."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertedGate:
-    """``origin``: the number and the rule of the file, for a comment."""
-
-    entry: Mapping[str, Any]
-    origin: str
-
-
-@dataclass(slots=True)
-class Converted:
-    """A suite. ``left_out``: what of the file has no form here, with the reason."""
-
-    tasks: list[Mapping[str, Any]] = field(default_factory=list)
-    gates: list[ConvertedGate] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-
-def one_sided(value: float, rtol: float) -> dict[str, float]:
-    """``measured >= value * (1 - rtol)``."""
-    return {"min": value * (1 - rtol)}
 
 
 def close(value: float, rtol: float) -> dict[str, float]:
@@ -98,14 +68,19 @@ def recovery(share: float) -> float:
     return math.ceil(round(share * 100, 9)) / 100 - 0.005
 
 
-def convert_vllm(values: _Values, place: str) -> Converted:
-    """``.buildkite/lm-eval-harness/configs`` of vLLM, rule :func:`one_sided`."""
-    rtol = float(values.get("rtol", VLLM_RTOL))
-    what = f"vLLM, at most {rtol:.0%} below"
-    return _lm_eval(values, place, lambda value: one_sided(value, rtol), what)
+def convert_vllm(values: Values, place: str, _: str) -> Converted:
+    """``.buildkite/lm-eval-harness/configs`` of vLLM, rule ``measured >= value * (1 -
+    rtol)``."""
+    rtol = number("rtol", values.get("rtol", VLLM_RTOL))
+    what = f"vLLM, at most {rtol:.4g} of it below"
+    limit = values.get("limit")
+    n = limit if isinstance(limit, int) and not isinstance(limit, bool) else None
+    return _lm_eval(
+        values, place, lambda value: expected(value, rtol, is_share=True, n=n), what
+    )
 
 
-def convert_ascend(values: _Values, place: str) -> Converted:
+def convert_ascend(values: Values, place: str, _: str) -> Converted:
     """``tests/e2e/models/configs`` of vllm-ascend, rule :func:`close`."""
     kind = str(values.get("model_type", values.get("model", "vllm")))
     if kind in _NO_TEXT:
@@ -118,30 +93,58 @@ def convert_ascend(values: _Values, place: str) -> Converted:
         **(values.get("serve") or {}),
     }
     given.pop("serve", None)
-    rtol = float(values.get("rtol", ASCEND_RTOL))
+    rtol = number("rtol", values.get("rtol", ASCEND_RTOL))
     what = f"vllm-ascend, numpy.isclose with rtol={rtol:g}: better fails too"
     return _lm_eval(given, place, lambda value: close(value, rtol), what)
 
 
-def _lm_eval(values: _Values, place: str, bound: Any, what: str) -> Converted:
+def _lm_eval(values: Values, place: str, bound: _Bound, what: str) -> Converted:
     found = Converted()
     for task in values["tasks"]:
-        found.tasks.append(_task(task["name"], values))
-        for metric in task["metrics"]:
-            value = float(metric["value"])
-            entry = {"task": task["name"], "metric": metric["name"], **bound(value)}
-            found.gates.append(ConvertedGate(entry, f"{value:g}: {what}"))
+        if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
+            found.left_out.append(f"the task {task!r}: it has no name")
+            continue
+        for gate in _gates_of(task, bound, what, found):
+            found.gates.append(gate)
+        found.add_task(task["name"], {**values, **task}.get("num_fewshot"))
+        own = [key for key in task if key not in ("name", "metrics", "num_fewshot")]
+        found.left_out += [f"{key} of {task['name']}: no equal here" for key in own]
+    if not found.gates:
+        raise UnconvertibleError("; ".join(found.left_out) or "it has no metric")
     server = {k: v for k, v in values.items() if k in _FLAGS}
     environment = values.get("env_vars") or {}
     model = _server(str(values["model_name"]), server, environment)
-    found.commands.append(_command(model, values, place))
+    found.commands.append(command(model, values, place))
     read = {"model_name", "tasks", "num_fewshot", "limit", "gen_kwargs", "rtol"}
     read |= {"apply_chat_template", "fewshot_as_multiturn", "env_vars", "serve"}
-    found.left_out += _others(values, read | {*_FLAGS})
+    found.list_others(values, read | {*_FLAGS})
     return found
 
 
-def convert_compressor(values: _Values, place: str) -> Converted:
+def _gates_of(
+    task: Values, bound: _Bound, what: str, found: Converted
+) -> Iterator[ConvertedGate]:
+    """The gates of a task; metrics without a usable value are listed."""
+    name, metrics = task["name"], task.get("metrics") or ()
+    if not metrics:
+        found.left_out.append(f"the gate of {name}: it has no metrics")
+    for metric in [metrics] if isinstance(metrics, Mapping) else metrics:
+        if not isinstance(metric, Mapping) or metric.get("value") is None:
+            found.left_out.append(f"a metric of {name}: it has no value: {metric!r}")
+            continue
+        named = metric.get("name")
+        try:
+            value = number(f"{named} of {name}", metric["value"])
+            keys = bound(value)
+        except UnconvertibleError as error:
+            found.left_out.append(str(error))
+            continue
+        yield ConvertedGate(
+            {"task": name, "metric": named, **keys}, f"{value:g}: {what}"
+        )
+
+
+def convert_compressor(values: Values, place: str, _: str) -> Converted:
     """The block ``lmeval`` of llm-compressor: recovery of the base model's value."""
     block = {
         "task": "gsm8k",
@@ -162,20 +165,21 @@ def convert_compressor(values: _Values, place: str) -> Converted:
             "lmeval names no metric to compare\n"
             "  fix: add metrics: {'exact_match,strict-match': 0.7}"
         )
-    found = Converted(tasks=[_task(block["task"], block)])
+    found = Converted()
+    found.add_task(block["task"], block.get("num_fewshot"))
     for metric, share in shares.items():
         entry = {"task": block["task"], "metric": metric, "baseline": "base"}
-        entry |= {"recovery": recovery(float(share))}
-        what = f"llm-compressor, round(compressed/base, 2) >= {float(share):g}"
+        entry |= {"recovery": recovery(number(metric, share))}
+        what = f"llm-compressor, round(compressed/base, 2) >= {share}"
         found.gates.append(ConvertedGate(entry, what))
     server = {k: v for k, v in block.items() if k in _FLAGS}
     base = _server(str(values.get("model", "BASE")), server, {})
     tested = _server("FOLDER_OF_THE_COMPRESSED_MODEL", server, {})
-    found.commands.append(_command(base, block, place, "--evals-save-baseline=base"))
-    found.commands.append(_command(tested, block, place, "--evals-compare=base"))
+    found.commands.append(command(base, block, place, "--evals-save-baseline=base"))
+    found.commands.append(command(tested, block, place, "--evals-compare=base"))
     read = {"task", "num_fewshot", "limit", "recovery_threshold", "metrics"}
     read |= {"apply_chat_template", "fewshot_as_multiturn", "add_bos_token"}
-    found.left_out += _others(block, read | {*_FLAGS})
+    found.list_others(block, read | {*_FLAGS})
     for metric, value in metrics.items():
         found.left_out.append(f"metrics: {metric}: {value}, which only warns")
     own = [key for key in values if key not in ("lmeval", "model", "cadence")]
@@ -184,17 +188,18 @@ def convert_compressor(values: _Values, place: str) -> Converted:
     return found
 
 
-def convert_perf_eval(values: _Values, place: str) -> Converted:
+def convert_perf_eval(values: Values, place: str, _: str) -> Converted:
     """``workloads`` of vLLM's perf-eval, which has no thresholds."""
     found = Converted()
     server, evals = values["vllm"], values["lm_eval"]
     for task in evals.get("tasks") or ():
-        found.tasks.append(_task(task["name"], task))
+        found.add_task(task["name"], task.get("num_fewshot"))
         if "model_args" in task:
             found.left_out.append(f"model_args of {task['name']}")
-    words = shlex.split(str(server.get("serve_args") or ""))
-    model = _server(str(server["model"]), {}, server.get("env") or {}, words)
-    found.commands.append(_command(model, {}, place))
+    given = server.get("serve_args") or ""
+    words = [*map(str, given)] if isinstance(given, list) else shlex.split(str(given))
+    model = server_spec(str(server["model"]), words, server.get("env") or {})
+    found.commands.append(command(model, {}, place))
     found.left_out.append("gates: the file has no thresholds; add gates.yaml")
     for key in ("bfcl", "vllm_bench"):
         if key in values:
@@ -204,53 +209,25 @@ def convert_perf_eval(values: _Values, place: str) -> Converted:
 
 CONVERTERS = {
     "vllm": convert_vllm,
+    "vllm-server": convert_vllm_server,
+    "tensorrt-llm": convert_trt,
+    "tokenspeed": convert_tokenspeed,
+    "sglang": convert_sglang,
     "vllm-ascend": convert_ascend,
     "llm-compressor": convert_compressor,
     "perf-eval": convert_perf_eval,
 }
-"""Name of a format → its converter: content and folder of the suite → the suite."""
+"""Name of a format → its converter: content, folder of the suite, and name of the file
+without its suffix → the suite."""
 
 
-def _task(name: str, values: _Values) -> dict[str, Any]:
-    shots = values.get("num_fewshot")
-    return {"task": name} | ({} if shots is None else {"num_fewshot": shots})
+def _server(model: str, options: Values, environment: Values) -> str:
+    return server_spec(model, [*_options(options)], environment)
 
 
-def _server(
-    model: str,
-    options: _Values,
-    environment: _Values,
-    words: Sequence[str] = (),
-) -> str:
-    """The spec of a vLLM server with these options."""
-    variables = [f"{name}={shlex.quote(str(v))}" for name, v in environment.items()]
-    given = shlex.join([*_options(options), *words])
-    return " ".join([*variables, "vllm serve", shlex.quote(model), given]).strip()
-
-
-def _options(options: _Values) -> Iterator[str]:
+def _options(options: Values) -> Iterator[str]:
     for key, value in options.items():
         if value is True:
             yield _FLAGS[key]
         elif value is not None and value is not False:
             yield from (_FLAGS[key], str(value))
-
-
-def _command(server: str, values: _Values, place: str, *more: str) -> str:
-    chat = bool(values.get("apply_chat_template"))
-    words = ["pytest", f"--model=serve:{server}{',api=chat' if chat else ''}"]
-    if values.get("limit") is not None:
-        words.append(f"--evals-limit={values['limit']}")
-    if values.get("gen_kwargs"):
-        words.append(f"--evals-gen-kwargs={values['gen_kwargs']}")
-    if chat:
-        words.append("--evals-apply-chat-template")
-        if not values.get("fewshot_as_multiturn", True):
-            words.append("--evals-fewshot-as-one-turn")
-    return shlex.join([*words, *more, place])
-
-
-def _others(values: _Values, read: set[str]) -> list[str]:
-    """Keys that are not converted and may change a number."""
-    others = sorted(str(key) for key in values if key not in read | _NO_ANSWER)
-    return [f"{key}: no equal here" for key in others]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _Values = Mapping[Any, Any]
@@ -36,11 +36,19 @@ def _is_lm_eval(values: _Values) -> bool:
 
 
 def _is_trt(values: _Values) -> bool:
-    entries = [one for one in values.values() if isinstance(one, list)]
-    return len(entries) == len(values) > 0 and all(
-        isinstance(one, dict) and "accuracy" in one
-        for listed in entries
-        for one in listed
+    listed = [one for one in values.values() if isinstance(one, list)]
+    entries = [one for each in listed for one in each]
+    return len(listed) == len(values) and _all_have(entries, "accuracy", "wer")
+
+
+def _is_acceptance(values: _Values) -> bool:
+    return _all_have([*values.values()], "min_al")
+
+
+def _all_have(entries: Sequence[Any], *keys: str) -> bool:
+    """Whether there are entries, and each is a mapping with one of the keys."""
+    return bool(entries) and all(
+        isinstance(one, dict) and any(key in one for key in keys) for one in entries
     )
 
 
@@ -51,10 +59,10 @@ def _is_hub(values: _Values) -> bool:
     )
 
 
-_SERVER_EVAL = (
-    "its prompts and answers are made by a program of vLLM's own tests, not by lm-eval"
-)
+SGLANG = GateFormat("sglang", "SGLang", lambda _: False)
+"""Found by ``sglang.is_sglang_test``: its files are Python."""
 FORMATS = (
+    SGLANG,
     GateFormat("vllm-ascend", "vllm-ascend", _is_ascend),
     GateFormat("vllm", "vLLM", _is_lm_eval),
     GateFormat(
@@ -63,7 +71,12 @@ FORMATS = (
         lambda v: (
             "model_name" in v and ("accuracy_threshold" in v or "metric_threshold" in v)
         ),
-        _SERVER_EVAL,
+    ),
+    GateFormat(
+        "vllm-mrcr",
+        "vLLM",
+        _has("model_name", "match_ratio_threshold"),
+        "its long contexts are made by a program of vLLM's tests",
     ),
     GateFormat("llm-compressor", "llm-compressor", _has("lmeval")),
     GateFormat("perf-eval", "vLLM's perf-eval", _has("vllm", "lm_eval")),
@@ -77,15 +90,13 @@ FORMATS = (
         "tokenspeed",
         "TokenSpeed",
         lambda v: "tokenspeed" in str(v.get("api_version", "")),
-        "its command runs another program (evalscope); judge that program's results by "
-        "'python -m pytest_evals judge'",
     ),
+    GateFormat("tensorrt-llm", "TensorRT-LLM", _is_trt),
     GateFormat(
-        "tensorrt-llm",
+        "tensorrt-llm-acceptance",
         "TensorRT-LLM",
-        _is_trt,
-        "its entries name numbers of one task, which is in the file name, and models "
-        "by their quantization; its tasks are not lm-eval's",
+        _is_acceptance,
+        "acceptance lengths of speculative decoding are no scores of documents",
     ),
     GateFormat(
         "hub",

@@ -1,0 +1,162 @@
+"""Suites from gate files of other projects: their content, and the parts that several
+formats share."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from pytest_evals.errors import EvalsError
+
+Values = Mapping[str, Any]
+"""The content of a file."""
+_NO_ANSWER = frozenset(
+    {
+        "backend",
+        "batch_size",
+        "cadence",
+        "description",
+        "gpu",
+        "hardware",
+        "model",
+        "model_type",
+        "name",
+        "nightly",
+        "num_gpus",
+        "required_gpu_arch",
+        "runner",
+        "timeout_in_minutes",
+    }
+)
+"""Keys that change no number."""
+
+
+_MOST_PARTS = 1000
+
+
+class UnconvertibleError(EvalsError):
+    """A file, or a task of it, that has no equal form here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedGate:
+    """``origin``: the number and the rule of the file, for a comment."""
+
+    entry: Mapping[str, Any]
+    origin: str
+
+
+@dataclass(slots=True)
+class Converted:
+    """A suite.
+
+    Args:
+        tasks: Tasks of lm-eval that are its group.
+        file: Its own task file instead of a group.
+        left_out: What of the file has no form here, with the reason.
+    """
+
+    tasks: list[Mapping[str, Any]] = field(default_factory=list)
+    file: Mapping[str, Any] | None = None
+    gates: list[ConvertedGate] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add_task(self, name: str, num_fewshot: object = None) -> None:
+        """Add a task or group of lm-eval, once.
+
+        With a key of its own it is a variant that belongs to the suite, whose gates
+        cannot be on tasks of other folders.
+        """
+        own = (
+            {"task_alias": name}
+            if num_fewshot is None
+            else {"num_fewshot": num_fewshot}
+        )
+        if {"task": name, **own} not in self.tasks:
+            self.tasks.append({"task": name, **own})
+
+    def list_others(self, values: Values, read: Iterable[str]) -> None:
+        """Add the keys that are not converted and may change a number."""
+        known = _NO_ANSWER.union(read)
+        others = sorted(str(key) for key in values if key not in known)
+        self.left_out += [f"{key}: no equal here" for key in others]
+
+
+def number(where: str, value: object) -> float:
+    """A number of a file, which may be text or a percentage.
+
+    Raises:
+        UnconvertibleError: It is none.
+    """
+    text = str(value).strip()
+    scale = 0.01 if text.endswith("%") else 1.0
+    try:
+        found = math.nan if isinstance(value, bool) else float(text.removesuffix("%"))
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise UnconvertibleError(f"{where} is {value!r}, not a number")
+    return found * scale if scale != 1 else found
+
+
+def expected(
+    value: float, tolerance: float, *, is_share: bool, n: int | None = None
+) -> dict[str, Any]:
+    """The keys of a gate for ``measured >= value * (1 - tolerance)``, or ``value -
+    tolerance``, in floating point.
+
+    They are ``value`` and ``tolerance`` if the exact bound accepts the same scores, and
+    ``min`` otherwise: rounding may put the bound of the rule above the exact one, on
+    which a score of ``n`` documents may lie. Without ``n``, tasks whose size is a
+    multiple of more than a thousand are not considered.
+
+    Raises:
+        UnconvertibleError: Every score passes.
+    """
+    edge = value * (1 - tolerance) if is_share else value - tolerance
+    if edge <= 0:
+        shown = f"{tolerance:.4g}"
+        raise UnconvertibleError(
+            f"a tolerance of {shown} below {value:g} accepts every score"
+        )
+    exact, off = Decimal(repr(value)), Decimal(repr(tolerance))
+    exact = exact * (1 - off) if is_share else exact - off
+    parts = exact.as_integer_ratio()[1]
+    is_score = parts <= _MOST_PARTS if n is None else n % parts == 0
+    if (edge > float(exact) and is_score) or tolerance < 0:
+        return {"min": edge}
+    if not is_share:
+        return {"value": value, "tolerance": tolerance}
+    percent = (off * 100).normalize()
+    return {"value": value, "tolerance": f"{percent:f}%"}
+
+
+def server_spec(model: str, words: Sequence[str], environment: Values) -> str:
+    """The spec of a vLLM server with these arguments, without ``serve:``."""
+    variables = [f"{name}={shlex.quote(str(v))}" for name, v in environment.items()]
+    return " ".join(
+        [*variables, "vllm serve", shlex.quote(model), shlex.join(words)]
+    ).strip()
+
+
+def command(server: str, values: Values, place: str, *more: str) -> str:
+    """The command that runs a suite as a file does. ``values``: its ``limit``,
+    ``gen_kwargs``, ``apply_chat_template`` and ``fewshot_as_multiturn``."""
+    chat = bool(values.get("apply_chat_template"))
+    words = ["pytest", f"--model=serve:{server}{',api=chat' if chat else ''}"]
+    if values.get("limit") is not None:
+        words.append(f"--evals-limit={values['limit']}")
+    if given := values.get("gen_kwargs"):
+        if isinstance(given, Mapping):
+            given = ",".join(f"{key}={value}" for key, value in given.items())
+        words.append(f"--evals-gen-kwargs={given}")
+    if chat:
+        words.append("--evals-apply-chat-template")
+        if not values.get("fewshot_as_multiturn", True):
+            words.append("--evals-fewshot-as-one-turn")
+    return shlex.join([*words, *more, place])

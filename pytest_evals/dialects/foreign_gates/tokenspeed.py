@@ -1,0 +1,98 @@
+"""Suites from ``test/ci/eval`` of TokenSpeed: a server, evalscope, and a threshold."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_evals.dialects.foreign_gates.nearest import nearest
+from pytest_evals.dialects.foreign_gates.suite import (
+    Converted,
+    ConvertedGate,
+    UnconvertibleError,
+    Values,
+    command,
+    number,
+)
+
+
+def convert_tokenspeed(values: Values, place: str, _: str) -> Converted:
+    """``test/ci/eval`` of TokenSpeed: a server, evalscope, and ``score_threshold``."""
+    if values.get("score_threshold") is None:
+        raise UnconvertibleError("it has no score_threshold")
+    threshold = number("score_threshold", values["score_threshold"])
+    text = str((values.get("eval") or {}).get("command") or "")
+    words = _words("eval.command", text)
+    if not any(one.rpartition("/")[2] == "evalscope" for one in words):
+        raise UnconvertibleError("its eval.command is not evalscope")
+    names = _after(words, "--datasets")
+    if len(names) != 1:
+        raise UnconvertibleError(
+            f"its eval.command has {len(names)} data sets, not one"
+        )
+    task = nearest(names[0])
+    found = Converted()
+    found.add_task(task.task)
+    entry = {**task._asdict(), "min": threshold, "advisory": True}
+    found.gates.append(ConvertedGate(entry, f"{threshold:g}: TokenSpeed"))
+    found.left_out.append(
+        "prompts of evalscope: the suite has lm-eval's, so its gate is advisory"
+    )
+    skipped = [one for one in ("--repeats", "--generation-config") if one in words]
+    found.left_out += [f"{one} {' '.join(_after(words, one))}" for one in skipped]
+    run: dict[str, Any] = {"apply_chat_template": True}
+    if limit := _after(words, "--limit"):
+        run["limit"] = limit[0]
+    found.commands.append(command(_tokenspeed_server(values, found), run, place))
+    return found
+
+
+def _tokenspeed_server(values: Values, found: Converted) -> str:
+    server = values.get("server") or {}
+    text = " ".join(str(server.get("command") or "").split())
+    ready, variables = server.get("ready") or {}, dict(values.get("env") or {})
+    for label, own in ((values.get("runner") or {}).get("env") or {}).items():
+        found.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
+    if not text:
+        raise UnconvertibleError("it has no server.command")
+    shown, changed = re.subn(r"(--port[ =])\d+", r"\1{port}", text)
+    if not changed:
+        found.left_out.append("server.command has no --port: add --port {port}")
+    spec = shown
+    if re.search(r"[$;|&`]", text):
+        spec = f"bash -c {shlex.quote(shown)}"
+    names = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
+    spec = " ".join([*names, spec])
+    if path := urlsplit(str(ready.get("url") or "")).path:
+        spec += f",ready={path}"
+    if "timeout" in ready:
+        spec += f",startup_timeout={ready['timeout']}"
+    return spec
+
+
+def _words(where: str, text: str) -> Sequence[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UnconvertibleError(f"its {where} cannot be split: {error}") from None
+
+
+def _after(words: Sequence[str], option: str) -> list[str]:
+    """The values of an option, up to the next one."""
+    return [*_values_after(words, option)]
+
+
+def _values_after(words: Sequence[str], option: str) -> Iterator[str]:
+    for start, word in enumerate(words):
+        if word.startswith(f"{option}="):
+            yield word.partition("=")[2]
+        if word != option:
+            continue
+        for value in words[start + 1 :]:
+            if value.startswith("--"):
+                break
+            yield value
