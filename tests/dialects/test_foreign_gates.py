@@ -151,7 +151,7 @@ def test_each_format_becomes_a_suite_or_a_reason(pytester, capsys):
         "evals/test_text_models",
     }
     assert "not converted: tensorrt_llm/gsm8k.yaml: 'evals/gsm8k' exists" in err
-    assert "acceptance_length.yaml: a gate file of TensorRT-LLM: acceptance" in err
+    assert "acceptance_length.yaml: a gate file of TensorRT-LLM: it has" in err
     assert "serve.yaml: a gate file of vllm-ascend: AISBench" in err
     assert "eval.yaml: a gate file of the Hugging Face Hub" in err
     for listed in (

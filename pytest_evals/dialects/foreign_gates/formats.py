@@ -96,7 +96,7 @@ FORMATS = (
         "tensorrt-llm-acceptance",
         "TensorRT-LLM",
         _is_acceptance,
-        "acceptance lengths of speculative decoding are no scores of documents",
+        "it has acceptance lengths of speculative decoding, not scores of documents",
     ),
     GateFormat(
         "hub",

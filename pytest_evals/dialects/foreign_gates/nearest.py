@@ -36,7 +36,7 @@ def nearest(name: str) -> Nearest:
     """The task of lm-eval for another program's evaluation.
 
     Raises:
-        UnconvertibleError: There is none.
+        UnconvertibleError: No task has them.
     """
     if name not in _NEAREST:
         known = ", ".join(sorted(_NEAREST))

@@ -69,7 +69,7 @@ class Converted:
     def add_task(self, name: str, num_fewshot: object = None) -> None:
         """Add a task or group of lm-eval, once.
 
-        With a key of its own it is a variant that belongs to the suite, whose gates
+        With another key it is a variant that belongs to the suite, whose gates
         cannot be on tasks of other folders.
         """
         own = (

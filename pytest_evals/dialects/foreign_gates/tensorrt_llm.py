@@ -56,7 +56,7 @@ TRT_TASKS = {
     "videomme": TrtTask("", "", 300, "video"),
     "voxpopuli": TrtTask("", "", 32, "audio", higher_is_better=False),
     "mixed_modality": TrtTask("", "", 1, "images and audio"),
-    "acceptance_length": TrtTask("", "", 1, "acceptance lengths, which are no scores"),
+    "acceptance_length": TrtTask("", "", 1, "acceptance lengths"),
 }
 """Beginning of a reference file's name → its task and defaults, November 2026."""
 _SHORT = {"quant_algo": "", "kv_cache_quant_algo": "kv-", "spec_dec_algo": "spec-"}
