@@ -64,7 +64,7 @@ def gates_of(path):
 def test_each_format_is_named_when_its_file_is_in_a_collected_folder(pytester):
     shutil.copytree(FILES, pytester.path / "configs")
     shutil.rmtree(pytester.path / "configs/sglang")
-    done = pytester.runpytest("--model=scripted:first", "configs")
+    done = pytester.runpytest("-W", "default", "--model=scripted:first", "configs")
     shown = done.stdout.str()
     for folder, owner in OWNERS.items():
         for path in (FILES / folder).iterdir():
@@ -78,7 +78,7 @@ def test_each_format_is_named_when_its_file_is_in_a_collected_folder(pytester):
 def test_other_yaml_files_are_not_gate_files(pytester):
     (pytester.path / "app.yaml").write_text("model_name: x\ntasks: [build, test]\n")
     (pytester.path / "b.yaml").write_text("accuracy: 0.5\nlist:\n  - accuracy: high\n")
-    done = pytester.runpytest("--model=scripted:first", ".")
+    done = pytester.runpytest("-W", "default", "--model=scripted:first", ".")
     done.stdout.no_fnmatch_line("*gate file*")
 
 
