@@ -14,13 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack, overload
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.model import Model, ModelLike
 from pytest_evals.core.model_results import ModelResults
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Group, Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows, rows_eval

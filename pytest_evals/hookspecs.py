@@ -15,12 +15,11 @@ import pluggy
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_evals.core.group import Group
     from pytest_evals.core.metric import Estimate
     from pytest_evals.core.model import ModelLike
     from pytest_evals.core.record import Record, Score
     from pytest_evals.core.result import RunResult
-    from pytest_evals.core.task import Task
+    from pytest_evals.core.task import Group, Task
 
 hookspec = pluggy.HookspecMarker("pytest")
 

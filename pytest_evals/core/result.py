@@ -10,10 +10,9 @@ from typing import Any, Literal
 from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.display import as_frame, as_html, as_text, number
 from pytest_evals.core.gate import Verdict
-from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.masking.values import masked, masked_text
 

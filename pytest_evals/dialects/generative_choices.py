@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from pytest_evals.core.doc import Doc, as_list
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Message, Prompt, Response
-from pytest_evals.core.task import Asked, Task, TaskOptions
+from pytest_evals.core.task import Aggregate, Asked, Group, Task, TaskOptions
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem

@@ -1,22 +1,30 @@
 """The documents of a gate as columns: positions, values and clusters of those with a
 value of its metric, and the documents without one. The estimates read nothing else.
+
+Several answers to a document are reduced to one value: gates count documents, not
+answers, because answers to one document are correlated. The names of reducers are those
+of Inspect and lm-eval: ``mean``, ``max``, ``majority``, ``pass@k`` (at least one of k
+answers is correct) and ``pass^k`` (all k are).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Score
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.terms import InvalidGateError
+from pytest_evals.stats.averages import mean, mean_stderr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,3 +207,135 @@ class GroupObservations:
             for one, weight in zip(tasks, weights, strict=True)
         )
         return replace(self, members=members)
+
+
+_PLAIN = ("mean", "max", "majority")
+_OF_K = re.compile(r"pass([@^])([1-9]\d*)", re.ASCII)
+REDUCERS = (*_PLAIN, "pass@k", "pass^k")
+"""Names of reducers with a number k."""
+
+
+def is_reducer(name: str) -> bool:
+    """Whether the name is a reducer."""
+    return name in _PLAIN or bool(_OF_K.fullmatch(name))
+
+
+def n_needed(name: str) -> int:
+    """The smallest number of answers to a document that the reducer accepts."""
+    match = _OF_K.fullmatch(name)
+    return int(match[2]) if match else 1
+
+
+def reduced(
+    name: str, values: Sequence[float], answers: Sequence[Hashable] = ()
+) -> float:
+    """Reduce the values of a document's answers to one.
+
+    ``pass@k`` and ``pass^k`` are the unbiased estimates from n answers, c of them
+    correct: 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374) and C(c, k) /
+    C(n, k) (Yao et al. 2024, arXiv 2406.12045).
+
+    Args:
+        values: One for each answer; not empty. For ``pass`` each is 0 or 1.
+        answers: The answers; ``majority`` returns the value of the most frequent one,
+            the earliest of several.
+
+    Raises:
+        ValueError: There are too few answers for the reducer, or values that are
+            neither 0 nor 1.
+    """
+    if name == "mean":
+        return math.fsum(values) / len(values)
+    if name == "max":
+        return max(values)
+    if name == "majority":
+        ((most, _),) = Counter(answers).most_common(1)
+        return values[list(answers).index(most)]
+    if not {*values} <= {0, 1}:
+        raise ValueError(f"{name} counts right answers, and a value is neither 0 nor 1")
+    n, k = len(values), n_needed(name)
+    if n < k:
+        raise ValueError(f"{name} needs {k} answers to a document, and one has {n}")
+    right = round(sum(values))
+    if "^" in name:
+        return math.comb(right, k) / math.comb(n, k)
+    return 1 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def reduced_task(gate: Gate, seen: Observations) -> Observations:
+    """The documents with their answers reduced, and the metric as their mean.
+
+    Raises:
+        InvalidGateError: Answers cannot be scored one by one, or are copies.
+    """
+    metric, scores = seen.metric, seen.scores
+    if len(scores) > 1 and all(score.is_copied for score in scores):
+        n = len(scores[0].repeats)
+        raise InvalidGateError(
+            f"all {n} answers to each document are identical although the "
+            "temperature is above 0, so they are copies and not independent"
+        )
+    pairs = zip(seen.positions, scores, strict=True)
+    values = [_reduced(gate, seen, at, score) for at, score in pairs]
+    changed = replace(
+        metric,
+        estimate=estimated_mean(values),
+        total=sum(map(int, values)) if {*values} <= {0, 1} else None,
+        how=Metric(
+            name=metric.name,
+            filter=metric.filter,
+            aggregate=estimated_mean,
+            higher_is_better=metric.higher_is_better,
+            is_mean=True,
+            limits=seen.limits,
+        ),
+    )
+    return replace(seen, metric=changed, values=values)
+
+
+def estimated_mean(values: Sequence[float]) -> Estimate:
+    """The mean of documents' values with its standard error."""
+    return Estimate(mean(values), mean_stderr(values), "analytic")
+
+
+def _reduced(gate: Gate, seen: Observations, at: int, score: Score) -> float:
+    if not score.repeats:
+        raise InvalidGateError(
+            f"reducer {gate.reducer!r} needs the value of each answer, and document "
+            f"{seen.ids[at]!r} has none: the task has one answer, or its filters "
+            "combine several answers"
+        )
+    if not all(isinstance(value, (int, float)) for value in score.repeats):
+        raise InvalidGateError(f"{seen.metric.key} has no numbers to reduce")
+    try:
+        return reduced(gate.reducer, score.repeats, score.repeat_answers)
+    except ValueError as error:
+        raise InvalidGateError(str(error)) from error
+
+
+def reduced_reference(
+    gate: Gate, metric: MetricResult, reference: Reference
+) -> dict[int, float]:
+    """Position of a document to its reduced value in a baseline.
+
+    Raises:
+        InvalidGateError: The baseline has no repeated answers, or they cannot be
+            reduced.
+    """
+    kept = reference.repeats.get(metric.key)
+    name = reference.baseline
+    if not kept:
+        fix = reference.fix or (
+            f"a run with this gate and --evals-save-baseline={name} does, where "
+            "answers are not copies"
+        )
+        raise InvalidGateError(
+            f"baseline {name!r} has not kept the value of each answer; {fix}"
+        )
+    try:
+        return {
+            at: reduced(gate.reducer, answers.values, answers.texts)
+            for at, answers in kept.items()
+        }
+    except ValueError as error:
+        raise InvalidGateError(f"in baseline {name!r}, {error}") from error

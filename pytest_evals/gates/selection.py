@@ -18,8 +18,12 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.formatting import missing_count
-from pytest_evals.gates.observations import GroupObservations, Observations
-from pytest_evals.gates.reducers import reduced_reference, reduced_task
+from pytest_evals.gates.observations import (
+    GroupObservations,
+    Observations,
+    reduced_reference,
+    reduced_task,
+)
 from pytest_evals.gates.terms import InvalidGateError, Pairs, has_limits
 
 

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import ComparedValues, logprobs_in
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Aggregate, Group, Task
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import EvalsError, OptionError, Place
 from pytest_evals.gates.documents import labels_in, required_by

@@ -38,9 +38,8 @@ from pytest_evals.plugin.settings.process import (
 from pytest_evals.run.start import Start
 
 if TYPE_CHECKING:
-    from pytest_evals.core.group import Group
     from pytest_evals.core.model import Model
-    from pytest_evals.core.task import Task
+    from pytest_evals.core.task import Group, Task
 
 __all__ = ["eval_judge", "eval_model", "eval_results", "evals"]
 _OF_MODELS = ("eval_model", "eval_results", "evals")

@@ -15,8 +15,8 @@ import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from pytest_evals.core.gate import Gate, Outcome
-from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id, gate_name
+from pytest_evals.core.task import Group
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.documents import (
     DocItem,

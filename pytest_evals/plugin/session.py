@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record, Status
-from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
+from pytest_evals.core.task import Group, SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.errors import SpendCapError, StoreError

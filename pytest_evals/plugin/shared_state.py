@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from pytest_evals.core.group import Group
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
 from pytest_evals.plugin.rerun_scores import RerunScores
 from pytest_evals.plugin.settings.options import OPTIONS

@@ -14,11 +14,10 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 from pytest_evals.core.case import Case
 from pytest_evals.core.cli_values import encoding_fault
 from pytest_evals.core.finite import is_finite
-from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.response_contract import described
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Group, Task, TaskOptions
 from pytest_evals.data.user_files import path_error
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows

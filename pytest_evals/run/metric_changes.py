@@ -15,7 +15,7 @@ from pytest_evals.core.comparison import MetricChange
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.estimate.change import paired_change
-from pytest_evals.gates.estimate.group import combined_change
+from pytest_evals.gates.estimate.combinations import combined_change
 from pytest_evals.gates.estimate.sums import Labels
 from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
 from pytest_evals.stats.averages import mean, mean_stderr

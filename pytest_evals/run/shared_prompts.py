@@ -5,9 +5,8 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.request import size_of
-from pytest_evals.core.task import Asked, Task
+from pytest_evals.core.task import Asked, Group, Task
 
 MOST_CHARACTERS = 2**28
 """Characters of the prompts that are kept for the next models; others are rendered

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.node_names import (
     document_start,
@@ -24,7 +23,7 @@ from pytest_evals.core.node_names import (
 )
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.dialects.gates_section.gate_faults import (
     GateFaults,
     group_faults,

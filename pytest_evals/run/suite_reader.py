@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Group, Task, TaskOptions
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices

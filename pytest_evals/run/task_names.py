@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import document_id, is_node_name, unfit_id
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 _Named = TypeVar("_Named", Task, Group)

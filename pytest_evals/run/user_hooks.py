@@ -10,9 +10,8 @@ from typing import Any
 import pluggy
 
 from pytest_evals import hookspecs
-from pytest_evals.core.group import Group
 from pytest_evals.core.record import Record
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import OptionError, unknown_name
 
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.task import Aggregate, Group
 from pytest_evals.errors import suggestion
 
 _SHOWN = 5

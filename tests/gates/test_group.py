@@ -13,10 +13,9 @@ from scipy import stats
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Reference
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Aggregate, Group, Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate

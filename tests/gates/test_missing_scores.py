@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Outcome
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Reference
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Aggregate, Group, Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.early_stopping.watch import Watch

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.reference import Reference
+from pytest_evals.core.task import Aggregate, Group
 from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate

@@ -15,11 +15,10 @@ import jinja2
 from parity_lighteval_handlers import Handler, doc_of
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.group import Group
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
+from pytest_evals.core.task import REASONING_TAGS, Group, Task, TaskOptions
 from pytest_evals.guests.lighteval import modules
 from pytest_evals.guests.lighteval.config import LightevalTaskConfig
 from pytest_evals.guests.lighteval.data import pool_split

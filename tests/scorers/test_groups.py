@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import TaskResult
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Aggregate, Group, Task
 from pytest_evals.errors import Place
 from pytest_evals.scorers.groups import summarise_group
 

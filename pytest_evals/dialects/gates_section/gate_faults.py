@@ -8,9 +8,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.group import Group
 from pytest_evals.core.metric import ANYTHING, SHARE, Metric, Span
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import (
     DocumentError,
     Problem,
@@ -27,8 +26,8 @@ from pytest_evals.gates.check import (
 )
 from pytest_evals.gates.documents import labels_in
 from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.observations import n_needed
 from pytest_evals.gates.read.entry import COMPARED
-from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 _RUN = [one.metric for one in RUN_METRICS.values()]

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_evals.core.group import Group
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.dialects.detect import YAML_SUFFIXES, is_group, raw_of
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults, group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.reference import MIN_OVERLAP
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import Group, Task
 from pytest_evals.dialects.detect import GATES_FILES
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.node_names import is_node_name
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Group, Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,

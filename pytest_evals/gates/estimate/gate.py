@@ -22,8 +22,11 @@ from typing import Any, NamedTuple
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.group import combined, combined_change
-from pytest_evals.gates.estimate.published import estimate_published
+from pytest_evals.gates.estimate.combinations import (
+    combined,
+    combined_change,
+    estimate_published,
+)
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
 from pytest_evals.gates.observations import GroupObservations, Observations

@@ -11,9 +11,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.node_names import is_node_name
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import Aggregate, Group, Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean

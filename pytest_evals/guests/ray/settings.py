@@ -11,9 +11,8 @@ import re
 from dataclasses import dataclass, replace
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments, argument, readers_of, whole
 from pytest_evals.models.registry import KINDS, check_spec, parse_spec
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, readers_of, whole
 
 _ADDRESS = re.compile(r"(ray://)?([\w.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
 

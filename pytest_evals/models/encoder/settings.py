@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_evals.models.arguments import Arguments, argument, one_of, whole
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 
 POOLING_FILE = "1_Pooling/config.json"
 """Where sentence-transformers stores how token embeddings are combined."""

@@ -33,7 +33,6 @@ NOT_COMPUTING = frozenset(
         "pytest_evals.errors",
         "pytest_evals.masking",
         # Parsing of specs; the parsed values are in the fingerprint.
-        "pytest_evals.models.arguments",
         "pytest_evals.models.registry",
         "pytest_evals.models.spec",
         # The fingerprint itself.

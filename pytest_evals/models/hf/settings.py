@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments, argument, one_of, whole
 from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
 from pytest_evals.models.registry import TaskRequirements
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 from pytest_evals.models.tokens.settings import (
     TOKENIZATIONS,
     TokenizerSettings,

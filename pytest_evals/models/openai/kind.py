@@ -15,7 +15,6 @@ from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
-from pytest_evals.models.arguments import readers_of
 from pytest_evals.models.checkpoint import provenance
 from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
 from pytest_evals.models.openai.settings import (
@@ -25,7 +24,7 @@ from pytest_evals.models.openai.settings import (
     why_unfit,
 )
 from pytest_evals.models.registry import ModelKind
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import ModelSpec, readers_of
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.model import OpenAIModel

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.arguments import Arguments, argument, one_of, whole
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 
 Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")

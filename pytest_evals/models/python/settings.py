@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments, argument, whole
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, whole
 
 CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
 _REFUSED = {

@@ -8,10 +8,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments, argument, readers_of, whole
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.serve.command import Command, read_command
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, readers_of, whole
 
 SERVED = "openai"
 """The kind of model that a started server is."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.arguments import Arguments, argument, whole
 from pytest_evals.models.registry import TaskRequirements
+from pytest_evals.models.spec import Arguments, argument, whole
 
 _THINKS = (
     "enable_thinking=true: the model's reasoning follows the prompt, and a task scores "

@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_evals.errors import OptionError, did_you_mean
-from pytest_evals.models.arguments import Arguments, argument, readers_of
 from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
 from pytest_evals.models.registry import TaskRequirements
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.spec import Arguments, ModelSpec, argument, readers_of
 from pytest_evals.models.tokens.settings import (
     TokenizerSettings,
     check_thinking,

@@ -7,8 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_evals.core.group import Group
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import Group, TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.errors import TaskFileError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_evals.core.group import Group
 from pytest_evals.core.result import GroupResult
+from pytest_evals.core.task import Group
 from pytest_evals.errors import Place
 from pytest_evals.reports.overview.rows import ordered
 
