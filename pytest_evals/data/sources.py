@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.calls import FieldError, call
-from pytest_evals.data.csv_rows import read_csv_rows
 from pytest_evals.data.data_files import (
     UNREADABLE,
     empty_file_error,
@@ -42,7 +41,7 @@ from pytest_evals.data.json_rows import (
     guard_json_builder,
     json_error,
 )
-from pytest_evals.data.local_rows import can_read, read_local_rows
+from pytest_evals.data.local_rows import can_read, read_csv_rows, read_local_rows
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.data.source_paths import (
     FILE_BUILDERS,

@@ -26,8 +26,7 @@ from pytest_evals.judge_command.results import (
     record_of,
     stored_task,
 )
-from pytest_evals.result_files.documents import NO_FILTER
-from pytest_evals.result_files.foreign_run import ForeignRun
+from pytest_evals.result_files.documents import NO_FILTER, ForeignRun
 from pytest_evals.result_files.row_files import (
     IDS,
     REPEATS,

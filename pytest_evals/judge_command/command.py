@@ -16,8 +16,8 @@ from pytest_evals.judge_command.gates import given_gates
 from pytest_evals.judge_command.output import shown, write_files
 from pytest_evals.judge_command.run_pairs import RunPairs
 from pytest_evals.judge_command.verdicts import judged
+from pytest_evals.result_files.documents import ForeignRun
 from pytest_evals.result_files.find import read_results
-from pytest_evals.result_files.foreign_run import ForeignRun
 from pytest_evals.store.history import EarlierRun, with_names_of
 
 _FAILED, _WRONG_USE = 1, 2

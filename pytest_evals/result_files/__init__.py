@@ -1,6 +1,6 @@
 """Results that were made elsewhere, read as runs.
 
-Each reader returns a :class:`~pytest_evals.result_files.foreign_run.ForeignRun`: rows
+Each reader returns a :class:`~pytest_evals.result_files.documents.ForeignRun`: rows
 like those of our samples files, one for each document and filter, and facts of the run.
 Everything that reads a stored run reads these too.
 

@@ -1,4 +1,5 @@
-"""From the answers in result files to one row for each document and filter."""
+"""From the answers in result files to one row for each document and filter, and to a
+run in memory."""
 
 from __future__ import annotations
 
@@ -6,10 +7,14 @@ import hashlib
 import json
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_evals.errors import OptionError
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, is_accuracy
 from pytest_evals.store.document_pairs import counted
+from pytest_evals.store.history import MemoryRun
 
 NO_FILTER = "none"
 
@@ -173,3 +178,50 @@ def shown_fields(
         )
         fields["resps"] = [[fields["answer"]]]
     return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRun(MemoryRun):
+    """A run of another program.
+
+    Args:
+        program: Its name, for messages.
+        notes: What a reader of the verdict should know: which of several runs was read,
+            how documents are identified, duplicates.
+    """
+
+    program: str
+    notes: tuple[str, ...] = ()
+
+
+def foreign_run(
+    path: Path,
+    program: str,
+    documents: Mapping[str, Sequence[dict[str, Any]]],
+    *,
+    results: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+) -> ForeignRun:
+    """A run with the counts that every stored run has.
+
+    Args:
+        documents: Task → its rows, as :func:`~.documents.document_rows` makes them.
+        results: Content of the program's results file, in the form of lm-eval's.
+
+    Raises:
+        OptionError: There are no documents.
+    """
+    if not any(documents.values()):
+        raise OptionError(f"{path}: no documents in it")
+    sizes = {
+        task: len({row["doc_id"] for row in rows}) for task, rows in documents.items()
+    }
+    given = dict(results or {})
+    counts = {task: {"total": n, "selected": n} for task, n in sizes.items()}
+    return ForeignRun(
+        path=path,
+        results={**given, "counts": counts, "program": program},
+        documents=documents,
+        program=program,
+        notes=tuple(dict.fromkeys(notes)),
+    )

@@ -14,12 +14,13 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
+    ForeignRun,
     GradedAnswer,
     as_number,
     document_rows,
+    foreign_run,
     shown_fields,
 )
-from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
 from pytest_evals.result_files.tables import parse_json, read_bytes
 
 _LETTERS: Mapping[str, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}

@@ -13,11 +13,12 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
+    ForeignRun,
     GradedAnswer,
     document_rows,
+    foreign_run,
     shown_fields,
 )
-from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
 from pytest_evals.result_files.tables import (
     PlacedRow,
     parse_json,

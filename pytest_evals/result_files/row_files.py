@@ -9,12 +9,13 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
     NO_FILTER,
+    ForeignRun,
     GradedAnswer,
     as_number,
     document_rows,
+    foreign_run,
     shown_fields,
 )
-from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
 from pytest_evals.result_files.tables import PlacedRow, read_table
 from pytest_evals.scorers.metrics import METRICS
 

@@ -22,7 +22,11 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pytest_evals.dialects.lm_eval.evaluate_library import import_evaluate
-from pytest_evals.dialects.lm_eval.shims.config import FewshotConfig, TaskConfig
+from pytest_evals.dialects.lm_eval.shims.config import (
+    FewshotConfig,
+    TaskConfig,
+    needs_lm_eval,
+)
 from pytest_evals.dialects.lm_eval.shims.configurable import ConfigurableTask
 from pytest_evals.dialects.lm_eval.shims.filters import (
     Filter,
@@ -46,7 +50,6 @@ from pytest_evals.dialects.lm_eval.shims.samplers import (
     FirstNSampler,
 )
 from pytest_evals.dialects.lm_eval.shims.task import Instance, Task
-from pytest_evals.dialects.lm_eval.shims.unavailable_names import needs_lm_eval
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 
 _DETOKENIZATION = (
