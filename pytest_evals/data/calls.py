@@ -34,10 +34,8 @@ class ColumnError(FieldError):
 def call(
     function: Callable[..., Any], arguments: tuple[Any, ...], key: str, place: Place
 ) -> Any:
-    """Call a function and return its result.
-
-    Args:
-        key: The key of the task file that names it.
+    """Call a function and return its result. ``key``: the key of the task file that
+    names it.
 
     Raises:
         FieldError: The function failed, or tried to exit.

@@ -73,10 +73,8 @@ _servers: dict[str, _Server] = {}
 def sparing_hub(*, probes: bool = False) -> Iterator[bool]:
     """Restrict the libraries to their caches in the block if the Hub was unreachable a
     short time ago, and remember that it is if the block fails for this reason.
-
-    Args:
-        probes: Whether to find out first whether it replies at all: the libraries try
-            for minutes if the network drops packets.
+    ``probes``: whether to find out first whether it replies at all: the libraries try
+    for minutes if the network drops packets.
 
     Yields whether they are restricted.
     """
@@ -119,11 +117,8 @@ def datasets_library(what: str) -> ModuleType:
 @contextmanager
 def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
     """Disable progress bars and download statistics of the ``datasets`` library in the
-    block (it would report local files too, and wait).
-
-    Args:
-        of_hub: Whether only the Hub is used; if it was unreachable within the last
-            minute, only its cache.
+    block (it would report local files too, and wait). ``of_hub``: whether only the Hub
+    is used; if it was unreachable within the last minute, only its cache.
 
     Raises:
         ConnectionError: The Hub was not contacted, and the cache does not contain the

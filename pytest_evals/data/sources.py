@@ -366,13 +366,10 @@ def _script_error(source: Source) -> TaskFileError:
 
 
 def make_features(given: Mapping[str, Any]) -> Any:
-    """Return the features of the ``datasets`` library.
-
-    Args:
-        given: Column → type: a name such as ``string``; ``{dtype: string}``, with
-            ``sequence: true`` for lists (InfiniteBench in lm-eval uses this, and
-            lm-eval 0.4.13 fails on it with datasets 5); or the serialized form of the
-            library, with ``_type``.
+    """Return the features of the ``datasets`` library. ``given``: column → type: a name
+    such as ``string``; ``{dtype: string}``, with ``sequence: true`` for lists
+    (InfiniteBench in lm-eval uses this, and lm-eval 0.4.13 fails on it with datasets
+    5); or the serialized form of the library, with ``_type``.
 
     Raises:
         ValueError: A type is none of these.

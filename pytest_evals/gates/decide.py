@@ -38,9 +38,7 @@ def decide(
     gate: Gate, estimate: GateEstimate, bracket: Bracket = NO_BRACKET
 ) -> Decision:
     """The decision of a gate, if documents without a score cannot change it.
-
-    Args:
-        bracket: The estimates for the possible values of these documents.
+    ``bracket``: the estimates for the possible values of these documents.
 
     Raises:
         InvalidGateError: They can.

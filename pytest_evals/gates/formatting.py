@@ -45,11 +45,8 @@ def figure_beside(value: float, threshold: Decimal | Fraction) -> str:
 
 
 def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str:
-    """A signed change, with enough digits to show its side of the threshold.
-
-    Args:
-        bar: The threshold next to it; ``None`` for none.
-    """
+    """A signed change, with enough digits to show its side of the threshold. ``bar``:
+    the threshold next to it; ``None`` for none."""
     if unit == "plain":
         sign = "-" if difference < 0 else "+"
         return f"{sign}{figure(abs(difference))}"

@@ -63,11 +63,8 @@ class Observations:
         return {record.index: record.doc.id for record in self.result.records}
 
     def clusters(self, name: str, positions: Sequence[int]) -> list[str] | None:
-        """The cluster of each of these documents.
-
-        Args:
-            name: Field of the rows; empty for independent documents, which gives
-                ``None``.
+        """The cluster of each of these documents. ``name``: field of the rows; empty
+        for independent documents, which gives ``None``.
 
         Raises:
             InvalidGateError: A document has no such field, or all documents have the

@@ -81,11 +81,8 @@ class ColumnRun(ForeignRun):
         span: Range,
         shown: Collection[int] = (),
     ) -> TaskResult:
-        """The result of the task, with records of some documents.
-
-        Args:
-            shown: Positions of the documents that reports show; without any, those of
-                some wrong documents.
+        """The result of the task, with records of some documents. ``shown``: positions
+        of the documents that reports show; without any, those of some wrong documents.
 
         Raises:
             OptionError: A value of a gate's metric is outside of its range.

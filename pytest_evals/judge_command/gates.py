@@ -98,10 +98,7 @@ def assigned(
     gates: Iterable[Gate], run: EarlierRun, groups: Mapping[str, Sequence[str]]
 ) -> list[Gate]:
     """The gates with their tasks or groups; one without a task applies to every task
-    that has the metric.
-
-    Args:
-        groups: Group → its tasks.
+    that has the metric. ``groups``: group → its tasks.
 
     Raises:
         OptionError: A gate's task, metric or filter is not in the results.

@@ -87,10 +87,8 @@ def write_files(
     exit_code: int,
 ) -> None:
     """Write the reports that were asked for, and in GitHub Actions the job's summary
-    and annotations.
-
-    Args:
-        paths: Option (``json``, ``markdown``, ``html``, ``junit``) → its file.
+    and annotations. ``paths``: option (``json``, ``markdown``, ``html``, ``junit``) →
+    its file.
 
     Raises:
         StoreError: A file cannot be written.

@@ -335,12 +335,8 @@ def _checked(run: EarlierRun, task: str, found: MetricResult) -> MetricResult:
 def group_result(
     run: EarlierRun, name: str, tasks: Mapping[str, TaskResult]
 ) -> GroupResult:
-    """The result of a group. Its average is not in results files: of both
-    ways the one that gives their number is used.
-
-    Args:
-        tasks: The results of its tasks.
-    """
+    """The result of a group. Its average is not in results files: of both ways the one
+    that gives their number is used. ``tasks``: the results of its tasks."""
     stored = _of(run, "results", name)
     keys = [key for key in stored if "," in key and "_stderr," not in key]
 

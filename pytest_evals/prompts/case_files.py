@@ -132,9 +132,7 @@ def _url(source: str) -> str:
 
 def image_option(case: Case, n_before: int) -> tuple[tuple[str, object], ...]:
     """Return the option of requests with the images of a case; empty without any.
-
-    Args:
-        n_before: Number of messages that were added in front of the case's.
+    ``n_before``: number of messages that were added in front of the case's.
 
     Raises:
         DocumentError: An image cannot be read.

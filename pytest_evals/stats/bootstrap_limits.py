@@ -105,12 +105,8 @@ def resample_sums(
     *,
     corrected: bool,
 ) -> Replicates:
-    """Bootstrap a statistic of sums over documents.
-
-    Args:
-        corrected: Whether to correct for bias and skewness (BCa), which needs a
-            statistic that is smooth in its sums.
-    """
+    """Bootstrap a statistic of sums over documents. ``corrected``: whether to correct
+    for bias and skewness (BCa), which needs a statistic that is smooth in its sums."""
     import numpy as np
 
     table = np.asarray(columns, dtype=np.float64)
@@ -313,10 +309,7 @@ def _moments(
     sums: NDArray[np.float64], n: int, m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the estimate and its standard error (delta method) for each row of sums.
-
-    Args:
-        sums: (b, m + m * m) sums of m columns and of their products.
-    """
+    ``sums``: (b, m + m * m) sums of m columns and of their products."""
     import numpy as np
 
     above, below = sums[:, 0:m:2], sums[:, 1:m:2]

@@ -228,10 +228,8 @@ def bounded_ratio(
     clusters: Sequence[Hashable] | None = None,
 ) -> BoundedMean | WidestInterval:
     """Estimate a ratio of two sums over documents of known kinds, with confidence
-    limits.
-
-    Args:
-        kinds: The possible contributions of one document, with denominators above 0.
+    limits. ``kinds``: the possible contributions of one document, with denominators
+    above 0.
 
     Raises:
         ValueError: The denominator is 0.

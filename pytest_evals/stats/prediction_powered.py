@@ -186,12 +186,8 @@ def mean_of_population(
     clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> RectifiedMean:
     """Return the mean of human ratings over the population of a run's documents, whose
-    ratings are those of :func:`mean_of_run`.
-
-    Args:
-        clusters: Cluster labels of the documents with and without a human label; no
-            cluster has both.
-    """
+    ratings are those of :func:`mean_of_run`. ``clusters``: cluster labels of the
+    documents with and without a human label; no cluster has both."""
     weight = tuned_weight(human, judge, others)
     # Both parts must be independent, so the judge's mean is that of the others only.
     weight *= len(others) / (len(human) + len(others))

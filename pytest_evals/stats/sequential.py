@@ -176,10 +176,7 @@ def sum_bounds(
     low: Numbers, high: Numbers, n: int, error: float, old: Numbers | None = None
 ) -> ConfidenceInterval:
     """Return anytime-valid confidence limits of the sum of all ``n`` numbers.
-
-    Args:
-        error: Error rate of each limit, under any stopping rule.
-    """
+    ``error``: error rate of each limit, under any stopping rule."""
     first, last = float(low.sum()), float(high.sum()) + n - len(high)
 
     def answer(target: float) -> bool | None:

@@ -27,11 +27,9 @@ SELECT count(*) FROM responses AS row NOT INDEXED WHERE NOT EXISTS (
 
 def check(connection: sqlite3.Connection, *, pages: bool) -> None:
     """Check that the index finds all rows: a lookup in a damaged one finds nothing and
-    raises no error. Larger stores are checked for :data:`CHECK_S` seconds.
-
-    Args:
-        pages: Also check that no page belongs to two rows: writing one of them would
-            damage the other.
+    raises no error. Larger stores are checked for :data:`CHECK_S` seconds. ``pages``:
+    also check that no page belongs to two rows: writing one of them would damage the
+    other.
 
     Raises:
         DamagedError: A check failed.

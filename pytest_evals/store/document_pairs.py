@@ -65,11 +65,8 @@ def changed_documents(
 
 
 def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Reference:
-    """Return the baseline's values for the documents of a task.
-
-    Args:
-        fix: How to get another baseline; empty if a run of pytest saves it.
-    """
+    """Return the baseline's values for the documents of a task. ``fix``: how to get
+    another baseline; empty if a run of pytest saves it."""
     if task not in before.rows:
         known = [*before.rows]
         hint = suggestion(task, known)

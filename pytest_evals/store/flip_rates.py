@@ -18,10 +18,8 @@ _VERSION = "schema_version"
 
 def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
     """Write the flip rates of tasks next to a baseline; those of other tasks are kept.
-
-    Args:
-        noise: For each task and key of a metric, ``flip_rate``, or ``mean_square`` for
-            answers that are not correct or wrong, and other measurements.
+    ``noise``: for each task and key of a metric, ``flip_rate``, or ``mean_square`` for
+    answers that are not correct or wrong, and other measurements.
 
     Raises:
         StoreError: It cannot be written, or has another schema version.

@@ -86,11 +86,9 @@ class RunFolder:
         append_lines(self._made() / name, lines, _OPTION)
 
     def sort_samples(self, replaced: Mapping[str, Mapping[int, int]]) -> None:
-        """Sort the lines of each file by ``doc_id``.
-
-        Args:
-            replaced: Task → documents that were written several times, with the number
-                of their last lines, which are kept.
+        """Sort the lines of each file by ``doc_id``. ``replaced``: task → documents
+        that were written several times, with the number of their last lines, which are
+        kept.
 
         Raises:
             StoreError: A file cannot be read or replaced; it is left unchanged.

@@ -193,10 +193,7 @@ def _by_folder(nodeid: str) -> str:
 
 def last_run(base: Path, model: str) -> EarlierRun | None:
     """Return the newest readable run of a model that is not a part; ``None`` if
-    missing.
-
-    Args:
-        model: The ``--model`` option, as stored in results files.
+    missing. ``model``: the ``--model`` option, as stored in results files.
 
     Raises:
         StoreError: It has another schema version.
@@ -210,10 +207,7 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
 
 def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
     """Yield all readable runs of this schema version, the newest first, without parts
-    of runs.
-
-    Args:
-        most: Maximum number of folders, the newest by name; ``None`` for all.
+    of runs. ``most``: maximum number of folders, the newest by name; ``None`` for all.
     """
     return [run for run in _stored(base, most) if not run.schema_fault]
 

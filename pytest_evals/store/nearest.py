@@ -47,11 +47,9 @@ def nearest(
     fingerprint: Mapping[str, Any],
     prompts: Iterable[bytes] = (),
 ) -> NearestRequest | None:
-    """Return the stored request with the fewest differences.
-
-    Args:
-        prompts: Hashes of earlier prompts of the document, the latest first; used if
-            the prompt itself is not stored.
+    """Return the stored request with the fewest differences. ``prompts``: hashes of
+    earlier prompts of the document, the latest first; used if the prompt itself is not
+    stored.
 
     Raises:
         StoreError: The store cannot be read.

@@ -72,10 +72,8 @@ class Responses:
     def __init__(
         self, base: Path, fingerprint: Mapping[str, Any], *, writes: bool = True
     ) -> None:
-        """Open the file, or create it.
-
-        Args:
-            fingerprint: JSON values that are equal for models with equal answers.
+        """Open the file, or create it. ``fingerprint``: JSON values that are equal for
+        models with equal answers.
 
         Raises:
             TypeError: The fingerprint contains a value that is not a JSON value.

@@ -63,11 +63,8 @@ class _Overrides(NamedTuple):
 def read_group(
     file: YamlFile, options: TaskOptions, build: Callable[[YamlFile, str], Task]
 ) -> Group:
-    """Read the group of a file.
-
-    Args:
-        build: Builds a task from its keys and the name of the group that defines it.
-    """
+    """Read the group of a file. ``build``: builds a task from its keys and the name of
+    the group that defines it."""
     name = file.values.get("group")
     if not _is_name(name):
         what = f"group: expected a name without '::', '[' and ']', not {name!r}"

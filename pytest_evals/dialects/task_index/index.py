@@ -160,11 +160,8 @@ class Scanner:
     """Path → keys, in this session."""
 
     def index(self, root: Path, *, everything: bool = False) -> TaskIndex:
-        """Return the index of a tree.
-
-        Args:
-            everything: Whether folders that ``skips`` excludes are entered too.
-        """
+        """Return the index of a tree. ``everything``: whether folders that ``skips``
+        excludes are entered too."""
         entered = (lambda path: False) if everything else self.skips
         files = _files(str(root), entered)
         digest = hashlib.sha256(str(root).encode()).hexdigest()[:16]

@@ -42,11 +42,8 @@ class SuiteNames:
         *,
         has_hooks: bool = False,
     ) -> None:
-        """Create the lookup.
-
-        Args:
-            has_hooks: Whether a hook reads further kinds of files.
-        """
+        """Create the lookup. ``has_hooks``: whether a hook reads further kinds of
+        files."""
         self._library, self._skips, self._has_hooks = library, skips, has_hooks
 
     def look_up(self, name: str, file: Path, read: Collection[Path]) -> Lookup:

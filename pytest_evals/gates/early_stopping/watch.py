@@ -35,11 +35,8 @@ def wave_size(n: int) -> int:
 
 def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> list[int]:
     """The random order of ``n`` documents: it depends on commit and task only, so that
-    repeated runs cannot select a favorable verdict.
-
-    Args:
-        commit: Commit of the suite, empty if it has none.
-    """
+    repeated runs cannot select a favorable verdict. ``commit``: commit of the suite,
+    empty if it has none."""
     words = f"{commit if seed is None else seed}\0{task}".encode()
     drawn = int.from_bytes(sha256(words).digest()[:8], "big")
     order: list[int] = np.random.default_rng(drawn).permutation(n).tolist()

@@ -167,10 +167,8 @@ def flip_text(gate: Gate, *, is_share: bool) -> str:
 def estimate_metric(
     metric: MetricResult, point: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> GateEstimate:
-    """A metric over other documents of the same population.
-
-    Args:
-        values: One for each scored document, in order; empty if unknown.
+    """A metric over other documents of the same population. ``values``: one for each
+    scored document, in order; empty if unknown.
 
     Raises:
         InvalidGateError: The variance is unknown.

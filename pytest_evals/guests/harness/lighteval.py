@@ -78,11 +78,8 @@ class LightevalHarness:
     _settings: _Settings
 
     def __init__(self, config: Any = None) -> None:
-        """Open the model.
-
-        Args:
-            config: lighteval's ``CustomModelConfig``; ``None`` if the object is passed
-                to lighteval's ``Pipeline``.
+        """Open the model. ``config``: lighteval's ``CustomModelConfig``; ``None`` if
+        the object is passed to lighteval's ``Pipeline``.
 
         Raises:
             OptionError: An argument is missing, unknown or has an invalid value.

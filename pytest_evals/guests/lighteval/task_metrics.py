@@ -42,10 +42,8 @@ class TaskMetrics:
 def task_metrics(
     config: Any, place: Place, arguments: Mapping[str, Any], options: TaskOptions
 ) -> TaskMetrics:
-    """Validate the metrics of a task.
-
-    Args:
-        arguments: Arguments from the command line for metrics over several answers.
+    """Validate the metrics of a task. ``arguments``: arguments from the command line
+    for metrics over several answers.
 
     Raises:
         TaskFileError: A metric is invalid or incomplete, or two share a name.

@@ -42,9 +42,7 @@ def chat_text(
 
 def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
     """The requests of one document, repeated as often as each instance demands.
-
-    Args:
-        context: The prompt passed to it, or one for each choice.
+    ``context``: the prompt passed to it, or one for each choice.
 
     Raises:
         DocumentError: An instance has an unsupported type or argument.

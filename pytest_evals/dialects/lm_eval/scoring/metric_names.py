@@ -59,10 +59,8 @@ class MetricNames:
     may_execute: bool = False
 
     def find(self, given: Any, arguments: Mapping[str, Any]) -> TaskMetric | None:
-        """The metric of an entry; ``None`` if it is lm-eval's.
-
-        Args:
-            given: A name, or the object of ``!function``.
+        """The metric of an entry; ``None`` if it is lm-eval's. ``given``: a name, or
+        the object of ``!function``.
 
         Raises:
             EvalsError: The family has no such metric, the registered object is not a

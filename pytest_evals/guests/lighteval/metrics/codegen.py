@@ -143,9 +143,7 @@ def extract_code(text: str) -> str:
 
 def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
     """Return whether a program passes all tests; stops at the first failure.
-
-    Args:
-        seconds: Time limit per test.
+    ``seconds``: time limit per test.
 
     Raises:
         ValueError: Arguments or results of a function are not JSON.

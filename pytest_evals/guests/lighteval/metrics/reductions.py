@@ -26,10 +26,8 @@ def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
 
 
 def reduce_values(function: Reduction, values: Sequence[float], of: str) -> float:
-    """Reduce values to one number.
-
-    Args:
-        of: Noun for the error message, such as ``answers``.
+    """Reduce values to one number. ``of``: noun for the error message, such as
+    ``answers``.
 
     Raises:
         DocumentError: The list of values is empty.
