@@ -18,13 +18,13 @@ from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import ModelError
 from pytest_evals.guests.ray.cluster import Cluster, Ready
-from pytest_evals.guests.ray.kind import RaySettings
 from pytest_evals.guests.ray.replica import (
     ANNOUNCEMENTS,
     OpenedReplica,
     ResponseBatch,
 )
 from pytest_evals.guests.ray.scheduler import BLAMED_AT, WorkQueue, WorkShare
+from pytest_evals.guests.ray.settings import RaySettings
 from pytest_evals.models.checkpoint import quick_hash
 from pytest_evals.models.prefetch import BatchModel
 from pytest_evals.models.registry import (

@@ -4,7 +4,7 @@ not import torch."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,53 +12,15 @@ from typing import Any
 from pytest_evals.core.model import Model
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.checkpoint import HashFile, check_available, provenance
+from pytest_evals.models.encoder.settings import (
+    POOLING_FILE,
+    EncoderSettings,
+    read_settings,
+)
 from pytest_evals.models.engine.code_hash import LIBRARIES, library_version
 from pytest_evals.models.folders import check_folder, is_local, path_of
 from pytest_evals.models.registry import ModelKind, TaskRequirements
-from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
-
-POOLING_FILE = "1_Pooling/config.json"
-"""Where sentence-transformers stores how token embeddings are combined."""
-POOLINGS = ("mean", "cls", "last")
-_REFUSED = {
-    "dtype": "encoders compute in float32",
-    "tokenizer": "an encoder uses the tokenizer in its folder",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderSettings:
-    """Settings of an encoder; the fields are the arguments.
-
-    Args:
-        target: Folder of the model, or its name on the Hub.
-        revision: Branch, tag or commit on the Hub; empty for the default branch.
-        pooling: How the embeddings of tokens are combined; empty for the model's own
-            (``1_Pooling/config.json``), else their mean.
-        max_length: Tokens of a text, of which the rest is cut off; 0 for the model's
-            own.
-        device: Empty for ``cuda`` if there is one, else ``cpu``.
-        batch_size: Most texts of a batch.
-        trust_remote_code: Whether code that comes with the model may run.
-    """
-
-    target: str
-    revision: str = argument(Arguments.text, "")
-    pooling: str = argument(one_of(POOLINGS), "")
-    max_length: int = argument(whole(1), 0)
-    device: str = argument(Arguments.text, "")
-    batch_size: int = argument(whole(1), 32)
-    trust_remote_code: bool = argument(Arguments.flag, False)
-
-
-def read_settings(spec: ModelSpec) -> EncoderSettings:
-    """The settings of a spec.
-
-    Raises:
-        OptionError: An argument is unknown or has a bad value.
-    """
-    given = Arguments("encoder").read(spec, EncoderSettings, _REFUSED)
-    return EncoderSettings(target=spec.target, **given)
+from pytest_evals.models.spec import ModelSpec
 
 
 def _check(spec: ModelSpec) -> None:

@@ -15,7 +15,7 @@ from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response, size_of
 from pytest_evals.errors import ModelError
-from pytest_evals.models.encoder.kind import POOLING_FILE, EncoderSettings
+from pytest_evals.models.encoder.settings import POOLING_FILE, EncoderSettings
 from pytest_evals.models.engine.device_memory import device_name, use_device
 from pytest_evals.models.folders import path_of
 from pytest_evals.models.prefix_order import prompt_text
