@@ -238,7 +238,7 @@ def run(one: Round, address: str, logs: Path) -> str:
         command = _write(one, folder, address, log)
         pid = _fork(one, folder, command)
         killed_at = _end(one, pid, log)
-        code = _wait(pid)
+        code = _wait(pid, log)
         output = (folder / "output").read_text(errors="replace")
         if code is None:
             return f"it did not end:\n{output[-2000:]}"
@@ -272,7 +272,7 @@ def _resumed(one: Round, folder: Path, command: list[str], log: Path) -> str:
         script = (folder / "script.py").read_text()
         (folder / "script.py").write_text(script.replace("[conftest]", "()"))
     kept = [part for part in command if part not in ("-x", "--evals-strict")]
-    code = _wait(_fork(one, folder, kept))
+    code = _wait(_fork(one, folder, kept), log)
     output = (folder / "output").read_text(errors="replace")
     n_sent = _settled(log) - n_before
     print(f"{one.number}: resumed; {n_sent} sent, exit code {code}", flush=True)
@@ -414,10 +414,13 @@ def _end(one: Round, pid: int, log: Path) -> float:
     return killed_at if one.end in ("kill", "double") else 0.0
 
 
-def _wait(pid: int) -> int | None:
-    """The exit code of a process; ``None`` if it has to be killed."""
-    deadline = time.monotonic() + WALL_S
+def _wait(pid: int, log: Path) -> int | None:
+    """The exit code of a process; ``None`` if it has to be killed: it does not end, and
+    sends nothing."""
+    deadline, size = time.monotonic() + WALL_S, 0
     while time.monotonic() < deadline:
+        if size != (size := log.stat().st_size):
+            deadline = time.monotonic() + WALL_S
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
