@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     )
     from pytest_evals.gates.scores import judge_gate, judge_gates
     from pytest_evals.plugin.eval_results import EvalResults, assert_gate
+    from pytest_evals.sandbox.runner import CodeResult
+    from pytest_evals.sandbox.session import run_code
     from pytest_evals.scorers.answers import (
         contains,
         exact,
@@ -115,6 +117,8 @@ _MODULES = {
     ),
     "gates.scores": ("judge_gate", "judge_gates"),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
+    "sandbox.runner": ("CodeResult",),
+    "sandbox.session": ("run_code",),
     "scorers.answers": (
         "contains",
         "exact",
@@ -158,6 +162,7 @@ __all__ = [
     "Asked",
     "Bound",
     "Case",
+    "CodeResult",
     "CorpusLevelMetric",
     "CorpusLevelMetricGrouping",
     "Doc",
@@ -226,6 +231,7 @@ __all__ = [
     "not_called",
     "pairwise",
     "regex",
+    "run_code",
     "semantic",
     "similar",
     "starts_with",

@@ -66,6 +66,7 @@ from pytest_evals.run.user_hooks import (
     prepared,
     registered_metrics,
 )
+from pytest_evals.sandbox.session import set_sandbox
 from pytest_evals.store.baselines import of_model, own_baseline
 from pytest_evals.store.history import read_run
 from pytest_evals.store.writable import check_base
@@ -211,6 +212,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     )
     with remembering(), masking_logs(), repeating_interrupts():
         watch_environment()
+        set_sandbox(call.options.sandbox, consents=call.options.allow_unsafe_code)
         if several:
             return in_own_thread(partial(call.run_all, several, reference))
         given: Any = model

@@ -86,6 +86,7 @@ class TaskOptions:
         model_arguments: Arguments of the model; functions that create a dataset get
             them, with the metadata.
         allow_unsafe_code: Whether tasks may run that execute generated code.
+        sandbox: Level of isolation of generated code, as for ``--evals-sandbox``.
         base: Folder for relative paths that are not found next to the task file.
         parameters: Values of parameters that tasks declare.
         has_model: Whether a model is tested; it then replaces the model that a file
@@ -124,6 +125,7 @@ class TaskOptions:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     allow_unsafe_code: bool = False
+    sandbox: str = "auto"
     base: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     has_model: bool = False

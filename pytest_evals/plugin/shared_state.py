@@ -17,6 +17,7 @@ from pytest_evals.plugin.settings.process import assignment_of, is_distributed
 from pytest_evals.plugin.suite.task_index import task_index_of
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.shared_prompts import PromptCache
+from pytest_evals.sandbox.session import end_sandbox, set_sandbox
 
 
 class SessionOutcome:
@@ -77,6 +78,8 @@ class SharedState(Generic[OfModel]):
         self.outcome = SessionOutcome()
         self.repeats = RerunScores()
         self._begin_ledger()
+        set_sandbox(self.options.sandbox, consents=self.options.allow_unsafe_code)
+        config.add_cleanup(end_sandbox)
 
     def _begin_ledger(self) -> None:
         """Count for spend caps from 0; workers share a file with their controller,

@@ -313,7 +313,7 @@ _OPTIONS: Mapping[str, Check] = {
         '"generate" or "loglikelihood"',
     ),
     "call_s": (lambda value: _is_number(value) and value >= 0, "seconds, 0 or more"),  # type: ignore[operator]
-    **dict.fromkeys(("system_instruction", "base", "root"), _TEXT),
+    **dict.fromkeys(("system_instruction", "base", "root", "sandbox"), _TEXT),
     **dict.fromkeys(
         (
             "exclude_own_shots",

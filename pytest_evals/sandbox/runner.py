@@ -75,6 +75,8 @@ class Sandbox:
         self.requested, self.consents = level, consents
         self.limits = limits or ProgramLimits()
         self.n_programs = 0
+        self.is_expected = False
+        """Whether a task runs programs, here or in another process of the session."""
         self._image = image
         self._idle: list[ServerConnection] = []
         self._lock = threading.Lock()
@@ -119,6 +121,15 @@ class Sandbox:
     def is_boundary(self) -> bool:
         """Whether the level is a security boundary."""
         return self.level in CONFINED
+
+    def may_run(self, *, consents: bool) -> bool:
+        """Return whether a task may run programs of a model here.
+
+        Args:
+            consents: Whether the task's options allow it at every level.
+        """
+        self.is_expected = True
+        return consents or self.consents or self.is_boundary
 
     def check_consent(self) -> None:
         """Require consent for code that a model wrote.

@@ -18,7 +18,7 @@ LEFT_OUT = frozenset(
     {
         *("shard", "merge", "run-dir", "dir", "json", "html", "markdown", "export"),
         *("save-baseline", "save-failed", "cache", "cache-info", "plan", "validate"),
-        *("write-out", "fast-path", "ray", "only", "allow-unsafe-code"),
+        *("write-out", "fast-path", "ray", "only", "allow-unsafe-code", "sandbox"),
         *("allow-server-commands", "latticeflow-allow-code"),
     }
 )

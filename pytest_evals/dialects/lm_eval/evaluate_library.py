@@ -12,8 +12,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from pytest_evals.scorers.code_eval import CodeEval
+
 _LIBRARY = "evaluate"
 _EVALUATORS = "evaluate.evaluator"
+CODE_EVAL = ("code_eval", "evaluate-metric/code_eval")
+"""Names of the metric that runs programs."""
 
 
 def import_evaluate() -> ModuleType:
@@ -30,6 +34,22 @@ def import_evaluate() -> ModuleType:
         del names[name]
     names["__getattr__"] = _evaluator
     return library
+
+
+def route_code_eval(library: Any) -> None:
+    """Let ``evaluate.load("code_eval")`` return the metric that runs programs in the
+    sandbox; the library's own runs them in a child process with the user's rights."""
+    original = library.load
+    if getattr(original, "is_routed", False):
+        return
+
+    def load(path: str, *arguments: Any, **named: Any) -> Any:
+        if path in CODE_EVAL:
+            return CodeEval()
+        return original(path, *arguments, **named)
+
+    vars(load)["is_routed"] = True
+    library.load = load
 
 
 def _evaluator(name: str) -> Any:

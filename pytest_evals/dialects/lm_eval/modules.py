@@ -21,7 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pytest_evals.dialects.lm_eval.evaluate_library import import_evaluate
+from pytest_evals.dialects.lm_eval.evaluate_library import (
+    import_evaluate,
+    route_code_eval,
+)
 from pytest_evals.dialects.lm_eval.shims.config import (
     FewshotConfig,
     TaskConfig,
@@ -51,6 +54,7 @@ from pytest_evals.dialects.lm_eval.shims.samplers import (
 )
 from pytest_evals.dialects.lm_eval.shims.task import Instance, Task
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
+from pytest_evals.scorers.code_eval import CodeEval
 
 _DETOKENIZATION = (
     (" n't", "n't"),
@@ -187,7 +191,9 @@ def registered_filter(name: str) -> Any:
 def load_module(file: Path) -> ModuleType:
     """Load the module of a file
     (:func:`~pytest_evals.dialects.module_loader.loaded`)."""
-    return loaded(file, _import_installed if has_lm_eval() else _shim_imports(file))
+    with CodeEval.during_import():
+        imports = _import_installed if has_lm_eval() else _shim_imports(file)
+        return loaded(file, imports)
 
 
 def import_for(file: Path, name: str) -> ModuleType:
@@ -227,7 +233,7 @@ def _import_installed(
 def _import_other(name: str, *how: Any) -> ModuleType:
     """``__import__``, except that the library ``evaluate`` is imported quickly."""
     if name == "evaluate":
-        import_evaluate()
+        route_code_eval(import_evaluate())
     return builtins.__import__(name, *how)
 
 

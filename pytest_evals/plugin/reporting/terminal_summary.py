@@ -17,6 +17,7 @@ from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.overview.remarks import grouped
 from pytest_evals.reports.terminal.summary import summary_lines
+from pytest_evals.sandbox.session import sandbox_line
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -84,6 +85,8 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in grouped(session.warnings.new()):
         write_text(terminal, f"warning: {text}", yellow=True)
+    if text := sandbox_line():
+        write_text(terminal, text)
     write_going_on(session, terminal)
     if session.run.writer.error:
         write_text(terminal, session.run.writer.error, red=True, bold=True)

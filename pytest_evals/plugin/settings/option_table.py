@@ -20,6 +20,7 @@ from pytest_evals.plugin.settings.values import (
     mapping,
     one_of,
     percent,
+    sandbox_level,
     seconds,
     shard,
     share,
@@ -435,6 +436,15 @@ class Options:
         "run",
         "Run tasks with unsafe_code: true, which execute code written by the model on "
         "this machine with your rights.",
+    )
+    sandbox: str = option(
+        "run",
+        "LEVEL",
+        "Isolation of code written by the model: bwrap (bubblewrap), docker or "
+        "docker:IMAGE, process (limits only, not a security boundary), off, or auto: "
+        "bwrap where it works, else process.",
+        default="auto",
+        read=sandbox_level,
     )
     allow_server_commands: bool = flag(
         "run",

@@ -39,6 +39,15 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def sandbox_level(text: str) -> str:
+    """A level of isolation."""
+    if text != "auto":  # the default, in sessions without evals
+        from pytest_evals.sandbox.session import parse_level
+
+        parse_level(text)
+    return text
+
+
 def seconds(text: str) -> float:
     """A time limit in seconds; 0 for none."""
     expected = "expected seconds, such as 30, or 0 for no limit"

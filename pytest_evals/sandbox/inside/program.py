@@ -139,9 +139,10 @@ class _Source:
     text = ""
 
 
-def _compiled(source: str) -> Any:
+def _compiled(source: str, file: str = "<string>") -> Any:
+    """Compile; by default under the name that errors have in ``code_eval``."""
     _Source.text = source
-    return compile(source, _FILE, "exec", dont_inherit=True)
+    return compile(source, file, "exec", dont_inherit=True)
 
 
 def _names() -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _names() -> dict[str, Any]:
 def _script(job: Mapping[str, Any], place: ProgramSetup) -> int:
     os.close(place.report)
     sys.path.insert(0, place.folder)
-    exec(_compiled(job["code"]), _names())
+    exec(_compiled(job["code"], _FILE), _names())
     return 0
 
 

@@ -45,7 +45,7 @@ def _run(peer: Peer, source: str) -> str:
             peer.send({"op": "imports", "source": text})
         for name in _free_names(tree):
             _fetch(peer, name, names)
-        exec(compile(tree, "tests.py", "exec"), names)
+        exec(compile(tree, "<string>", "exec"), names)
     except CannotCross as error:
         return f"cannot cross: {error}"
     except ProgramEnded:

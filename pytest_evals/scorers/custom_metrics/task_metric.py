@@ -16,6 +16,7 @@ from pytest_evals.core.doc import Doc, WatchedRow
 from pytest_evals.core.metric import ANYTHING, SHARE, Span
 from pytest_evals.core.metric import Metric as CoreMetric
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
@@ -64,7 +65,8 @@ _FIX = {
 
 
 _UNSAFE = (
-    "pass --evals-allow-unsafe-code to run it on this machine, with your permissions"
+    "pass --evals-allow-unsafe-code to run it on this machine, with your permissions, "
+    "or --evals-sandbox=bwrap or docker"
 )
 
 
@@ -152,7 +154,8 @@ class TaskMetric:
         """Check the metric's arguments, permissions and libraries.
 
         Args:
-            may_execute: Whether model output may be executed as code.
+            may_execute: Whether model output may be executed as code at any level
+                of isolation.
 
         Raises:
             EvalsError: An argument is missing, or executing code is not allowed.
@@ -163,7 +166,7 @@ class TaskMetric:
             if getattr(metric.sample_level_fn, name) is None:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
         executes = getattr(metric.sample_level_fn, "executes_answers", False)
-        if executes and not may_execute:
+        if executes and not current_sandbox().may_run(consents=may_execute):
             what = f"metric {shown} executes model output"
             raise EvalsError(f"{what}\n  fix: {_UNSAFE}")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):

@@ -18,8 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.lm_eval.evaluate_library import import_evaluate
+from pytest_evals.dialects.lm_eval.evaluate_library import CODE_EVAL, import_evaluate
 from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.scorers.code_eval import CodeEval
 from pytest_evals.scorers.user_code import UserCode
 
 OFFICIAL = frozenset(
@@ -62,6 +63,8 @@ def find_metric(
     """
     if find_spec("evaluate") is None:
         raise MissingExtraError(f"metric {name!r}", "evaluate", "metrics")
+    if name in CODE_EVAL:
+        return CodeEval().compute
     is_path = name.startswith(("./", "../", "/")) or name.endswith(".py")
     near = [*filter(os.path.isfile, _in_folders(name, folders))]
     cached = [] if is_path else [*filter(os.path.isfile, _in_cache(name))]

@@ -4,20 +4,14 @@ against tests."""
 from __future__ import annotations
 
 import json
-import os
-import secrets
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
@@ -46,16 +40,6 @@ sys.setrecursionlimit(50_000)
 """
 """Imports that contest programs expect. ``builtins`` is last, because other modules
 redefine some of its names."""
-_CALL = """
-import json as _json, sys as _sys
-_call = _json.loads(_sys.stdin.readline())
-_owner = Solution() if "Solution" in globals() else _sys.modules["__main__"]
-_result = getattr(_owner, _call["name"])(*_call["arguments"])
-_result = list(_result) if isinstance(_result, tuple) else _result
-print("\\n" + (_call["token"] if _result == _call["expected"] else ""))
-"""
-"""Calls a function and compares its result. The random token proves that the output is
-not the program's."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +98,6 @@ def _tests(doc: Doc) -> Cases:
     return Cases(inputs=inputs, outputs=outputs, function=specific.get("fn_name"))
 
 
-# Programs are not sandboxed: they have the user's permissions. They run in an empty
-# folder, without the session's environment variables, and with a time limit.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
     """Test cases of a program.
@@ -150,62 +132,26 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
     """
     if not code.strip():
         return False
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "program.py")
-        call = _CALL if tests.function else ""
-        file.write_text(f"{_PRELUDE}\n{code}\n{call}", encoding="utf-8")
-        pairs = zip(tests.inputs, tests.outputs, strict=True)
-        return all(_passed(file, tests.function, *pair, seconds) for pair in pairs)
+    program = f"{_PRELUDE}\n{code}\n"
+    pairs = zip(tests.inputs, tests.outputs, strict=True)
+    return all(_passed(program, tests.function, *pair, seconds) for pair in pairs)
 
 
 def _passed(
-    file: Path, function: str | None, given: str, expected: str, seconds: float
+    program: str, function: str | None, given: str, expected: str, seconds: float
 ) -> bool:
+    sandbox = current_sandbox()
+    limits = sandbox.limits.within(seconds)
     if function is None:
-        printed = _printed(file, given, seconds)
-        return printed is not None and _same(printed, expected)
-    token = secrets.token_hex()
-    call = {
-        "name": function,
-        "arguments": [json.loads(line) for line in given.split("\n")],
-        "expected": json.loads(expected),
-        "token": token,
-    }
-    printed = _printed(file, json.dumps(call) + "\n", seconds)
-    return printed is not None and printed.split("\n")[-2:] == [token, ""]
-
-
-def _printed(file: Path, given: str, seconds: float) -> str | None:
-    process = subprocess.Popen(
-        [sys.executable, "-I", str(file)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=file.parent,
-        env={"OMP_NUM_THREADS": "1", "PATH": os.defpath},
-        start_new_session=True,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-    )
-    with process:
-        try:
-            printed, _ = process.communicate(given, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            return None
-    return printed if process.returncode == 0 else None
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Kill a program, with its process group where supported."""
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass  # it has already ended
+        result = sandbox.run(program, stdin=given, limits=limits)
+        return result.ok and _same(result.stdout, expected)
+    # Compared here: the program's process never has the expected result.
+    arguments = [json.loads(line) for line in given.split("\n")]
+    reference = json.loads(expected)
+    returned, value = sandbox.call(program, function, arguments, limits)
+    if isinstance(value, tuple):
+        value = list(value)
+    return returned and bool(value == reference)
 
 
 def _same(printed: str, expected: str) -> bool:

@@ -16,6 +16,7 @@ from pytest_evals.guests.lighteval.metrics.catalogue import (
 )
 from pytest_evals.run.batches import ask
 from pytest_evals.run.flow import score
+from pytest_evals.sandbox.session import end_sandbox, set_sandbox
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.summary import summarise
 
@@ -319,8 +320,10 @@ def test_every_metric_is_made_and_has_aggregations(name):
 
 def test_answers_are_executed_only_where_the_user_allows_it(load):
     entry = "metric: lighteval:lcb_codegen_metric"
+    set_sandbox("process", consents=False)
     error = error_message(load, TEXT, entry)
     assert "'codegen_pass@1:16' executes model output" in error
     assert "fix: pass --evals-allow-unsafe-code to run it" in error
     task = load(TEXT, entry, allow_unsafe_code=True)
+    end_sandbox()
     assert [m.name for m in task.metrics] == ["codegen_pass@1:16"]

@@ -1,0 +1,92 @@
+"""Whether a task executes model output only through the sandbox.
+
+lm-eval's tasks execute programs in their own modules. Those of HumanEval and MBPP call
+``evaluate.load("code_eval")``, which the sandbox runs; others call ``exec`` or start
+processes, which only the user can allow.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.dialects.lm_eval.evaluate_library import CODE_EVAL
+
+_IMPORTS = frozenset(
+    {
+        *("__future__", "ast", "collections", "copy", "datasets", "evaluate"),
+        *("functools", "itertools", "json", "logging", "math", "numpy", "random"),
+        *("re", "statistics", "string", "textwrap", "typing"),
+    }
+)
+"""Modules that execute nothing, apart from ``evaluate``."""
+_NAMES = frozenset({"exec", "eval", "compile", "__import__", "globals", "getattr"})
+
+
+def uses_sandbox_only(values: Any) -> bool:
+    """Return whether the modules of a task's functions load ``code_eval`` and have no
+    other means to execute a string.
+
+    Args:
+        values: The keys of the file, with functions in place of ``!function``.
+    """
+    files = {_file(value) for value in _functions(values)}
+    trees = [_tree(file) for file in files]
+    return any(map(_loads_code_eval, trees)) and all(map(_is_harmless, trees))
+
+
+def _functions(values: Any) -> Iterator[Any]:
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from _functions(value)
+    elif callable(values):
+        yield values
+
+
+def _file(function: Any) -> str:
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    return str(getattr(module, "__file__", None) or "")
+
+
+def _tree(file: str) -> ast.AST | None:
+    try:
+        return ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def _loaded(tree: ast.AST) -> Iterator[str | None]:
+    """Yield what each call of a function ``load`` names; ``None`` if unknown."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", None))
+        if name == "load":
+            first = node.args[0] if node.args else None
+            yield str(first.value) if isinstance(first, ast.Constant) else None
+
+
+def _loads_code_eval(tree: ast.AST | None) -> bool:
+    return tree is not None and any(name in CODE_EVAL for name in _loaded(tree))
+
+
+def _is_harmless(tree: ast.AST | None) -> bool:
+    if tree is None or any(name not in CODE_EVAL for name in _loaded(tree)):
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _NAMES:
+            return False
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "" if not node.level else ""]
+        else:
+            continue
+        if any(name.partition(".")[0] not in _IMPORTS for name in names):
+            return False
+    return True
