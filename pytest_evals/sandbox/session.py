@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.sandbox.levels import LEVELS, LevelName
@@ -26,7 +26,7 @@ def parse_level(text: str) -> tuple[LevelName, str]:
     name, _, image = text.partition(":")
     if name not in LEVELS or (":" in text and not (name == "docker" and image)):
         raise ValueError(f"expected {LEVEL_FORM}")
-    return cast(LevelName, name), image
+    return name, image
 
 
 def set_sandbox(level: str, *, consents: bool) -> None:
