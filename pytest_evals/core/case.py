@@ -44,10 +44,8 @@ def checked_choices(given: Any) -> tuple[str, ...]:
 
 
 def golds_of(target: Any, choices: Sequence[str]) -> list[int]:
-    """Return the indices of the choices that a target names.
-
-    Args:
-        target: The text, the letter or the index of a choice, or a list of these.
+    """Return the indices of the choices that a target names. ``target``: the text, the
+    letter or the index of a choice, or a list of these.
 
     Raises:
         DocumentError: The target names no choice, or may name several.

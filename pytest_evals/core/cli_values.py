@@ -36,10 +36,8 @@ def _literal(text: str) -> Any:
 
 
 def encoding_fault(value: object) -> str:
-    """Describe the first character of a string that UTF-8 cannot encode.
-
-    Args:
-        value: A string, or lists and mappings that contain strings.
+    """Describe the first character of a string that UTF-8 cannot encode. ``value``: a
+    string, or lists and mappings that contain strings.
 
     Returns:
         The character and its position, but not the string, which may be a secret. Empty

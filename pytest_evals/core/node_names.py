@@ -51,11 +51,7 @@ def is_node_name(text: str) -> bool:
 def names_by_folder(name: str, nodeid: str) -> tuple[str, ...]:
     """A name with more and more of the folders of its file: ``support``,
     ``evals/support``, ``billing/evals/support``; the last one is complete. A name in
-    the rootdir becomes ``./support``.
-
-    Args:
-        nodeid: Node id of the task or group.
-    """
+    the rootdir becomes ``./support``. ``nodeid``: node id of the task or group."""
     folders = PurePosixPath(nodeid.partition("::")[0]).parent.parts or (".",)
     starts = reversed(range(len(folders)))
     return name, *("/".join((*folders[start:], name)) for start in starts)

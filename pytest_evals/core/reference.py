@@ -47,11 +47,8 @@ class Overlap(NamedTuple):
         return f"{n} of {of} documents in the baseline compared; {changes}"
 
     def fault(self, least: float) -> str:
-        """Why too few documents are left to compare; empty if enough are.
-
-        Args:
-            least: Smallest share of the baseline's documents.
-        """
+        """Why too few documents are left to compare; empty if enough are. ``least``:
+        smallest share of the baseline's documents."""
         n = len(self.shared)
         if n and n >= least * self.n_before:
             return ""

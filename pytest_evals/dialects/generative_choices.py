@@ -167,11 +167,9 @@ class GeneratedChoices:
     def asked(
         self, index: int, doc: Doc, context: Sequence[Message] | None = None
     ) -> Asked:
-        """The document with the request for its answer.
-
-        Args:
-            context: Messages before the question, in a chat without few-shot examples;
-                by default the prompt depends on the options.
+        """The document with the request for its answer. ``context``: messages before
+        the question, in a chat without few-shot examples; by default the prompt depends
+        on the options.
 
         Raises:
             DocumentError: It has no choices, or one is not a string.

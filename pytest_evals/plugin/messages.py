@@ -81,11 +81,8 @@ _MARKUP = (
 
 def fitted(line: str, tw: TerminalWriter, taken: int = 0) -> list[str]:
     """Return a line in lines that fit a terminal, with a hanging indent. Files and logs
-    keep whole lines, which can be searched, unless ``COLUMNS`` sets a width.
-
-    Args:
-        taken: Number of columns that are in use in front of the line.
-    """
+    keep whole lines, which can be searched, unless ``COLUMNS`` sets a width. ``taken``:
+    number of columns that are in use in front of the line."""
     from pytest_evals.reports.escape import wrapped
 
     is_screen = getattr(getattr(tw, "_file", None), "isatty", bool)()

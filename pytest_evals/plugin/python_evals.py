@@ -207,11 +207,8 @@ class EvalNode(TaskFile):
     def items(
         self, of_first: EvalNode | None = None
     ) -> list[pytest.Item | pytest.Collector]:
-        """Documents and gates.
-
-        Args:
-            of_first: The node of the first of several models, whose cases this one
-                shares.
+        """Documents and gates. ``of_first``: the node of the first of several models,
+        whose cases this one shares.
 
         Raises:
             EvalsError: The eval has problems.

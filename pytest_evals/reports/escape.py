@@ -48,10 +48,7 @@ _LEAST_WIDTH = 40
 def wrapped(line: str, width: int, taken: int = 0) -> list[str]:
     """Return a line of a message in lines of at most ``width`` columns; further ones
     begin below its text. Commands stay on one line, so that they can be copied.
-
-    Args:
-        taken: Number of columns that are in use in front of the first line.
-    """
+    ``taken``: number of columns that are in use in front of the first line."""
     if (
         len(line) <= width - taken
         or width < _LEAST_WIDTH

@@ -79,10 +79,8 @@ class Flow:
 
     def run(self, key: Hashable, job: Job, score_hook: Any = None) -> Scored:
         """Take the responses to a document by the key of its model, score them, keep
-        the record and write its sample.
-
-        Args:
-            score_hook: A user's ``pytest_evals_score``, if there is one.
+        the record and write its sample. ``score_hook``: a user's
+        ``pytest_evals_score``, if there is one.
 
         Raises:
             ModelError: The model failed, or failed on too many documents.
@@ -224,11 +222,8 @@ class Flow:
 
 def is_worst(record: Record, task: Task, worst: dict[str, list[float]]) -> bool:
     """Whether a document is an example for a metric: one of its first wrong documents,
-    or of those with the worst values so far if it has no wrong ones.
-
-    Args:
-        worst: Metric → values of its examples, the best one last; is changed.
-    """
+    or of those with the worst values so far if it has no wrong ones. ``worst``: metric
+    → values of its examples, the best one last; is changed."""
     if record.error or record.excluded:
         return False
     found = False

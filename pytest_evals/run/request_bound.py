@@ -33,10 +33,8 @@ _READABLE = json.dumps(
 
 
 def later_requests(record: Record, task: Task) -> list[Ask]:
-    """The requests of a document that follow its first ones, at most.
-
-    Args:
-        record: With its first requests, not answered yet.
+    """The requests of a document that follow its first ones, at most. ``record``: with
+    its first requests, not answered yet.
 
     Raises:
         ValueError: The task does not bound its requests.

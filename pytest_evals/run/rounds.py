@@ -72,10 +72,8 @@ def followed(
     tally: Callable[[int], None],
 ) -> Iterator[tuple[int, Record]]:
     """Yield records without a dialogue at once; run the dialogues of the others
-    concurrently, and yield each record when its dialogue is complete.
-
-    Args:
-        tally: Called with the number of distinct requests of each batch.
+    concurrently, and yield each record when its dialogue is complete. ``tally``: called
+    with the number of distinct requests of each batch.
 
     Raises:
         ModelError: A model violated its contract, or cannot be opened.

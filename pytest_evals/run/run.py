@@ -64,10 +64,8 @@ class Run:
         *,
         on_decided: Callable[[str], None] | None = None,
     ) -> None:
-        """Create a run; sends and writes nothing.
-
-        Args:
-            on_decided: Called with the name of a task whose gates are decided early.
+        """Create a run; sends and writes nothing. ``on_decided``: called with the name
+        of a task whose gates are decided early.
 
         Raises:
             StoreError: The run to compare with cannot be read.

@@ -56,10 +56,7 @@ class Selection:
 
     def takes(self, names: Sequence[str], by_folder: Sequence[str] = ()) -> bool:
         """Whether a task or group with these names, with its tags, is selected.
-
-        Args:
-            by_folder: Its name with folders in front.
-        """
+        ``by_folder``: its name with folders in front."""
         self.offered.update(names)
         every = (*names, *by_folder)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in every)]

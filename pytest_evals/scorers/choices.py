@@ -70,11 +70,8 @@ _Measure = Callable[[ChoiceScores], MetricValue]
 
 
 def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
-    """Validate the results of a document.
-
-    Args:
-        results: ``(log-probability, greedy)`` pairs, one for each choice, optionally
-            followed by those without the question.
+    """Validate the results of a document. ``results``: ``(log-probability, greedy)``
+    pairs, one for each choice, optionally followed by those without the question.
 
     Raises:
         DocumentError: The number of results does not match the choices.

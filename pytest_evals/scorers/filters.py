@@ -62,10 +62,8 @@ class Pipeline:
     def apply(
         self, responses: Sequence[Sequence[Any]], row: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Filter the responses of each request.
-
-        Args:
-            responses: A list for each request, one entry for each repeat.
+        """Filter the responses of each request. ``responses``: a list for each request,
+        one entry for each repeat.
 
         Raises:
             DocumentError: A filter failed or changed the number of requests.

@@ -103,10 +103,8 @@ class FunctionScorer:
         response: Response,
         started: Started | None = None,
     ) -> Score:
-        """Return the score of an answer.
-
-        Args:
-            started: The function's result, if :meth:`start` started it.
+        """Return the score of an answer. ``started``: the function's result, if
+        :meth:`start` started it.
 
         Raises:
             DocumentError: The function raised an exception, with its file and line; or

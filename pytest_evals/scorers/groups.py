@@ -63,12 +63,8 @@ def overall_results(
 ) -> tuple[GroupResult, ...]:
     """Averages over all tasks that share ``Task.overall``: for each metric, the
     unweighted mean over the tasks that have it (lighteval 0.13.0,
-    ``logging/info_loggers.py``).
-
-    Args:
-        groups: Names of its groups. An average with the name of a task or group is left
-            out.
-    """
+    ``logging/info_loggers.py``). ``groups``: names of its groups. An average with the
+    name of a task or group is left out."""
     taken = {*groups, *(task.task.name for task in tasks)}
     names = dict.fromkeys(one.task.overall for one in tasks if one.task.overall)
     return tuple(

@@ -57,9 +57,7 @@ _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
     """Return a function from a value to its first violation, empty if it is valid.
-
-    Args:
-        name: Of the schema's file, for messages.
+    ``name``: of the schema's file, for messages.
 
     Raises:
         EvalsError: The schema is invalid.

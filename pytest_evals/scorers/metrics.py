@@ -211,11 +211,8 @@ def metric(
     declared: bool,
     iterations: int = BOOTSTRAP_ITERS,
 ) -> Metric:
-    """Build the metric that aggregates scores.
-
-    Args:
-        declared: Whether the task's ``process_results`` returns the values; then any
-            name is valid.
+    """Build the metric that aggregates scores. ``declared``: whether the task's
+    ``process_results`` returns the values; then any name is valid.
 
     Raises:
         UnknownNameError: The metric or aggregation is unknown.

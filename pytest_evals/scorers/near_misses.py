@@ -140,11 +140,8 @@ def near_misses(
     answers: Sequence[Answer], remedies: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return the likely causes of wrong answers, the most frequent first, with counts.
-
-    Args:
-        remedies: Cause → how the task file removes it, in its own dialect; empty if
-            its metric ignores the difference.
-    """
+    ``remedies``: cause → how the task file removes it, in its own dialect; empty if its
+    metric ignores the difference."""
     wrong = [one for one in answers if one.is_wrong]
     if not wrong:
         return []

@@ -94,10 +94,8 @@ class ScorerTemplate:
         response: Response = NO_RESPONSE,
         marks: tuple[str, str] | None = None,
     ) -> str:
-        """Return the text for a case.
-
-        Args:
-            marks: Texts before and after each insertion that depends on the answer.
+        """Return the text for a case. ``marks``: texts before and after each insertion
+        that depends on the answer.
 
         Raises:
             ScorerTemplateError: It cannot be rendered.

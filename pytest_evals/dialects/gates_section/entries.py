@@ -54,11 +54,8 @@ def refusals_of(top: Section, metadata: Mapping[str, Any]) -> str:
 def own_gates(
     top: Section, name: str, metadata: Mapping[str, Any], noun: str = "task"
 ) -> tuple[Gate, ...]:
-    """Return the gates of a file; errors are added to its problems.
-
-    Args:
-        noun: Placeholder for a missing name.
-    """
+    """Return the gates of a file; errors are added to its problems. ``noun``:
+    placeholder for a missing name."""
     gates: list[Gate] = []
     top.raw("gates")
     given: Iterable[tuple[tuple[Step, ...], Any]] = (

@@ -186,11 +186,8 @@ class SuiteGates:
         return faults
 
     def _ambiguous(self, gate: Gate, names: Mapping[Place, str]) -> Iterator[Problem]:
-        """Yield the error of a gate that names tasks of several folders.
-
-        Args:
-            names: Place of each task and group → its name in this session.
-        """
+        """Yield the error of a gate that names tasks of several folders. ``names``:
+        place of each task and group → its name in this session."""
         owners = self._owners.get(id(gate), {})
         found = [
             names[at] for at, name in owners.items() if names.get(at, name) != name

@@ -21,11 +21,7 @@ Read = Callable[[Any], AnswerScorer]
 def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
     """The share of the checks in a row's column ``checks``, and in the turns of a
     conversation, that an answer passes; the case is correct if all do. A row without
-    checks is unscored.
-
-    Args:
-        read: From an entry of the column to its scorer.
-    """
+    checks is unscored. ``read``: from an entry of the column to its scorer."""
 
     def score(response: Response, case: Case) -> Score:
         scores = [

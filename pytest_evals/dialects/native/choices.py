@@ -37,10 +37,8 @@ UNUSED = {
 
 
 def bind_choices(given: Any, place: Place) -> Reader:
-    """Return a function that reads the choices of a row.
-
-    Args:
-        given: A column, a template that renders a list, or a list of templates.
+    """Return a function that reads the choices of a row. ``given``: a column, a
+    template that renders a list, or a list of templates.
 
     Raises:
         FieldError: It is something else, or a template is invalid.
@@ -99,11 +97,8 @@ class EvalChoices:
     """Requests, scores and metrics of an eval with choices."""
 
     def __init__(self, way: str, options: TaskOptions) -> None:
-        """Choose between the two ways.
-
-        Args:
-            way: One of :data:`WAYS`, or empty for log-probabilities.
-        """
+        """Choose between the two ways. ``way``: one of :data:`WAYS`, or empty for
+        log-probabilities."""
         self._generated = (
             GeneratedChoices(options) if is_generated(options, way) else None
         )

@@ -27,10 +27,8 @@ _FIX = '{"id": "reset", "label": true, "response": "the labelled answer"}'
 
 
 def with_labels(scorer: RubricScorer, place: Place) -> RubricScorer:
-    """The judge with its labels; the same one if it names no file.
-
-    Args:
-        place: Where it is defined; its file is next to the eval.
+    """The judge with its labels; the same one if it names no file. ``place``: where it
+    is defined; its file is next to the eval.
 
     Raises:
         TaskFileError: With all problems of the file.

@@ -29,11 +29,8 @@ class PromptReader:
     section."""
 
     def __init__(self, top: Section, *, is_text: bool) -> None:
-        """Create a reader.
-
-        Args:
-            is_text: Whether all values of rows are text, but for nested ones.
-        """
+        """Create a reader. ``is_text``: whether all values of rows are text, but for
+        nested ones."""
         self._top, self._is_text = top, is_text
         self.warnings: list[str] = []
         """Warnings about templates."""
@@ -46,10 +43,7 @@ class PromptReader:
         self, key: str, spec: Any = None, place: Place | None = None
     ) -> Reader:
         """Return a reader of the value of a key, which is a template or a column.
-
-        Args:
-            spec: The template; by default the value of the key.
-        """
+        ``spec``: the template; by default the value of the key."""
         top = self._top
         field = Field(
             key=key,
@@ -170,11 +164,8 @@ class PromptReader:
         ]
 
     def _parts_of(self, key: str, content: Sequence[Any], *steps: int | str) -> Reader:
-        """The parts of a message, whose texts, paths and URLs are templates.
-
-        Args:
-            steps: From the key to the content.
-        """
+        """The parts of a message, whose texts, paths and URLs are templates. ``steps``:
+        from the key to the content."""
         readers: list[Callable[[Mapping[str, Any]], Any]] = []
         for n, part in enumerate(content):
             place = self._top.file.place(key, *steps, n)

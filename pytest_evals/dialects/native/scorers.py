@@ -39,11 +39,8 @@ def checks(*, name: str = COLUMN) -> AnswerScorer:
 
 
 def check_reader(folder: Path) -> Read:
-    """Return a function from an entry of ``checks`` to its scorer.
-
-    Args:
-        folder: Folder of the eval, for paths of schemas.
-    """
+    """Return a function from an entry of ``checks`` to its scorer. ``folder``: folder
+    of the eval, for paths of schemas."""
 
     @cached
     def read(given: Any) -> AnswerScorer:
@@ -98,10 +95,8 @@ def scorers_of(
     given: Iterable[Any],
     added: Sequence[tuple[str, Any, tuple[float, float] | None]] = (),
 ) -> tuple[Scorer, ...]:
-    """Return the scorers of an eval; ``exact()`` if missing.
-
-    Args:
-        added: Names, functions and ranges that were added later; a name may be empty.
+    """Return the scorers of an eval; ``exact()`` if missing. ``added``: names,
+    functions and ranges that were added later; a name may be empty.
 
     Raises:
         EvalsError: One is not a scorer, or two have the same name.

@@ -64,10 +64,7 @@ class UserSimulator:
         return tuple(one for one in (self.goal, self.persona) if one is not None)
 
     def role(self, given: Any, row: Mapping[str, Any]) -> UserRole:
-        """The role of a case's user.
-
-        Args:
-            given: The case's own role, if it has one.
+        """The role of a case's user. ``given``: the case's own role, if it has one.
 
         Raises:
             DocumentError: The goal is missing, or a template cannot be rendered.

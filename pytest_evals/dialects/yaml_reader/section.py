@@ -51,12 +51,8 @@ class Section:
     def problem(
         self, key: Step | None, what: str, fix: str = "", required: Sequence[str] = ()
     ) -> None:
-        """Add a problem.
-
-        Args:
-            required: Keys of which one is required, if that is the problem and it is
-                reported at another key.
-        """
+        """Add a problem. ``required``: keys of which one is required, if that is the
+        problem and it is reported at another key."""
         problem_ = Problem(what, self.place(key), fix)
         self.problems.append(problem_)
         for expected in required or (str(key),):
@@ -148,11 +144,8 @@ class Section:
         return Section(self.file, self.problems, values, (*self.steps, key))
 
     def entries(self, key: str, first: str = "") -> list[Section]:
-        """Return a list of mappings as sections.
-
-        Args:
-            first: Key of an entry for which a string may be meant.
-        """
+        """Return a list of mappings as sections. ``first``: key of an entry for which a
+        string may be meant."""
         sections = []
         for number, entry in enumerate(self.take(key, list, [])):
             steps = (*self.steps, key, number)

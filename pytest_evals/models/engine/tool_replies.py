@@ -25,11 +25,8 @@ class ToolReplies:
         return parser_of(template_text(self._tokenizer, has_tools=True))
 
     def read(self, request: Generate, response: Response) -> Response:
-        """Return a response with its calls, and without them in its text.
-
-        Args:
-            response: Its text has special tokens if the request has tools.
-        """
+        """Return a response with its calls, and without them in its text. ``response``:
+        its text has special tokens if the request has tools."""
         if response.error or not keeps_special_tokens(request):
             return response
         if self._parser is None:

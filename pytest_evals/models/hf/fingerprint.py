@@ -20,10 +20,8 @@ _EXCLUDED = {"batch_size", "batch_tokens", "device", "peft"}
 
 
 def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
-    """JSON values that are equal for models with equal outputs.
-
-    Args:
-        hash_file: Path → hash of the file's content.
+    """JSON values that are equal for models with equal outputs. ``hash_file``: path →
+    hash of the file's content.
 
     Returns:
         ``None`` if unknown, because a name on the Hub is neither known here nor can be

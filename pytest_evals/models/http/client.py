@@ -56,10 +56,7 @@ class HttpClient(httpx.AsyncClient):
     """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
     def __init__(self, timeout_s: float, **arguments: Any) -> None:
-        """Create a client.
-
-        Args:
-            timeout_s: Seconds for one exchange, redirects included.
+        """Create a client. ``timeout_s``: seconds for one exchange, redirects included.
 
         Raises:
             OptionError: An environment variable for proxies or certificates is invalid.

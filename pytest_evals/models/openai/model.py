@@ -59,12 +59,8 @@ class OpenAIModel(BackgroundModel):
         backoff: Backoff | None = None,
         probed: OpenAIModel | None = None,
     ) -> None:
-        """Create a client.
-
-        Args:
-            probed: A closed model of the same spec that has probed the server. Its
-                requests count as this one's.
-        """
+        """Create a client. ``probed``: a closed model of the same spec that has probed
+        the server. Its requests count as this one's."""
         super().__init__()
         self.name = name
         self._settings = settings

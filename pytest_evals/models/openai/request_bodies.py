@@ -88,11 +88,9 @@ def path_of(request: Generate, settings: OpenAISettings) -> Path:
 def request_body(
     request: Generate, settings: OpenAISettings, fit: FittedPrompt | None = None
 ) -> tuple[Path, dict[str, Any]]:
-    """The API for a request, and its body.
-
-    Args:
-        fit: How much of it fits into the server's window, if not all. A prompt that was
-            cut, also one of a chat, consists of token ids, which completions take."""
+    """The API for a request, and its body. ``fit``: how much of it fits into the
+    server's window, if not all. A prompt that was cut, also one of a chat, consists of
+    token ids, which completions take."""
     if fit is not None:
         request = replace(request, max_tokens=fit.max_tokens)
         if fit.ids:

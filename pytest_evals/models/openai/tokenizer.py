@@ -58,12 +58,9 @@ class ServerTokenizer:
         self, requests: Iterable[Request], window: int = 0
     ) -> Mapping[Request, Spans | str]:
         """Token spans of log-likelihood and rolling requests, or their errors.
-
-        Args:
-            window: Tokens of the server's window, 0 if unknown. Contexts are cut, and
-                whole texts are split as by an ``hf:`` model, to one token less
-                (lm-eval 0.4.13, ``VLLM._loglikelihood_tokens``).
-        """
+        ``window``: tokens of the server's window, 0 if unknown. Contexts are cut, and
+        whole texts are split as by an ``hf:`` model, to one token less (lm-eval 0.4.13,
+        ``VLLM._loglikelihood_tokens``)."""
         most = (window or _UNBOUNDED) - _RESERVED
         pairs = [r for r in requests if isinstance(r, Loglikelihood)]
         texts = [r for r in requests if isinstance(r, Rolling)]

@@ -73,10 +73,8 @@ Python's."""
 
 
 def model_of(given: object, source: str) -> Model:
-    """A model object, or a function of the application as a model.
-
-    Args:
-        source: Where it comes from, for messages.
+    """A model object, or a function of the application as a model. ``source``: where it
+    comes from, for messages.
 
     Raises:
         ModelError: It is neither.

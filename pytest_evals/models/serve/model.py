@@ -90,11 +90,7 @@ class ServedModel(AdaptedModel):
 
 def facts_of(address: str, key: str) -> tuple[str, str]:
     """The name of the first model that a server lists, and the server's version; empty
-    if it does not report them.
-
-    Args:
-        key: The server's API key, if it has one.
-    """
+    if it does not report them. ``key``: the server's API key, if it has one."""
     models = _asked(f"{address}/v1/models", key)
     version = _asked(f"{address}/version", key)
     return _of(models, lambda m: m["data"][0]["id"]), _of(

@@ -63,9 +63,7 @@ def refuse_early(
 ) -> None:
     """Refuse invalid specs before the documents of a file are collected. A controller
     of workers, which refuse them, and ``--evals-validate`` report them later.
-
-    Args:
-        tested: The specs of all tested models, each with its stored responses.
+    ``tested``: the specs of all tested models, each with its stored responses.
 
     Raises:
         InvalidModelError: With the message of the usage error.

@@ -35,10 +35,8 @@ LEAST = 1000
 
 
 def append_summary(text: Callable[[int], str]) -> list[tuple[str, bool]]:
-    """Append to the summary of the step of GitHub Actions, if there is one.
-
-    Args:
-        text: The Markdown, with at most so many bytes.
+    """Append to the summary of the step of GitHub Actions, if there is one. ``text``:
+    the Markdown, with at most so many bytes.
 
     Returns:
         The error, if it is not written, and that it does not fail the session.

@@ -30,10 +30,7 @@ def write_models_html(
     *,
     option: str = "--evals-html",
 ) -> None:
-    """Write the page atomically.
-
-    Args:
-        pages: Model → the address of its page.
+    """Write the page atomically. ``pages``: model → the address of its page.
 
     Raises:
         StoreError: The page cannot be written; an existing one is left unchanged.

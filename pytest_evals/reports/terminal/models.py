@@ -41,11 +41,8 @@ def model_lines(
     found: ModelComparison, width: int, left_out: Collection[str] = ()
 ) -> list[TableLine]:
     """Return the metrics of each model with the paired change from the reference, then
-    the documents on which the models disagree.
-
-    Args:
-        left_out: Tasks without rows, as those of groups.
-    """
+    the documents on which the models disagree. ``left_out``: tasks without rows, as
+    those of groups."""
     rows = [*_metric_rows(found, left_out)]
     lines = table_lines(_COLUMNS, rows, width) if rows else []
     lines += [TableLine(text) for text in notes(found)]

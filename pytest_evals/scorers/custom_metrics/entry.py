@@ -17,10 +17,7 @@ def own_metric(
     name: str, given: Any, output_type: str, arguments: Mapping[str, Any]
 ) -> TaskMetric | None:
     """Return a custom metric: an object of :mod:`.metric`, or a function of ``doc`` and
-    ``response``; ``None`` for anything else.
-
-    Args:
-        name: Its name, if it is a function.
+    ``response``; ``None`` for anything else. ``name``: its name, if it is a function.
 
     Raises:
         EvalsError: An argument is unknown or invalid, or a field has an invalid type.

@@ -94,11 +94,8 @@ def legacy_inputs(
 
 
 def _legacy_document(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
-    """Return a document with the references or correct choices of the arguments.
-
-    Args:
-        n: Number of choices, if there is no document.
-    """
+    """Return a document with the references or correct choices of the arguments. ``n``:
+    number of choices, if there is no document."""
     if doc is None:
         doc = Doc(query="", choices=[""] * n, gold_index=list(range(n)))
     if given.get("golds") is not None:
