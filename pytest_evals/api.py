@@ -49,6 +49,8 @@ from pytest_evals.run.interrupts import repeating_interrupts
 from pytest_evals.run.model_comparison import (
     check_several,
     compare_models,
+    compare_variants,
+    has_variants,
     methods_of,
     models_of,
 )
@@ -307,10 +309,11 @@ class _Call:
         self._check_specs()
         suite = self._suite()
         with ExitStack() as closing:
-            if config.compare and not self.stores and config.writes_to is None:
+            reads = config.compare or has_variants(suite.tasks.values())
+            if reads and not self.stores and config.writes_to is None:
                 # Runs are compared by their files, which are deleted afterwards.
                 folder = closing.enter_context(TemporaryDirectory())
-                config = replace(config, writes_to=Path(folder))
+                config = replace(config, writes=True, writes_to=Path(folder))
             n_documents = sum(len(run.ids) for run in suite.tasks.values())
             inference = Inference(self._answers())
             inference.given_name = self.name
@@ -350,6 +353,15 @@ class _Call:
         run.compare()
         if run.writer.path is not None:
             self.runs[self.name] = run.writer.path
+            if has_variants(run.suite.tasks.values()):
+                tasks = [one.task for one in run.suite.tasks.values()]
+                found = compare_variants(
+                    {"": read_run(run.writer.path)},
+                    tasks,
+                    methods_of([run.result]),
+                    min_overlap=self.config.min_overlap,
+                )
+                run.result = replace(run.result, variants=tuple(found))
         if self.config.save:
             try:
                 run.save()

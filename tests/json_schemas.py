@@ -316,13 +316,17 @@ _MESSAGE: Schema = {
 }
 
 
+_NATIVE = ("prompt", "variants", "score", "gates")
+"""Keys of which an eval has at least one."""
+
+
 def eval_schema() -> Schema:
     """The schema of a file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "An eval of pytest-model-evals",
         "type": "object",
-        "anyOf": [{"required": [one]} for one in ("prompt", "score", "gates")],
+        "anyOf": [{"required": [one]} for one in _NATIVE],
         "oneOf": [{"required": ["rows"]}, {"required": ["dataset"]}],
         "properties": {key: described(one, text) for key, one, text in _eval_keys()},
         "additionalProperties": False,
@@ -336,10 +340,13 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
     scorer = {"$ref": "#/$defs/scorer"}
     yield "task", _TEXT, "Name, unique in a session; by default the file's name."
     yield "description", _TEXT, "For readers; not sent to the model."
+    prompt = {"anyOf": [_TEXT, {"type": "array", "items": _MESSAGE, "minItems": 1}]}
+    about = "Template over the row's values, or the messages of a chat."
+    yield "prompt", prompt, about
     yield (
-        "prompt",
-        {"anyOf": [_TEXT, {"type": "array", "items": _MESSAGE, "minItems": 1}]},
-        "Template over the row's values, or the messages of a chat.",
+        "variants",
+        {"type": "object", "additionalProperties": prompt, "minProperties": 1},
+        "Prompts side by side, by name, instead of prompt.",
     )
     turn = {"anyOf": [_TEXT, {"type": "object", "required": ["user"]}]}
     yield (

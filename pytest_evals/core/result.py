@@ -11,6 +11,7 @@ from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.display import as_frame, as_html, as_text, number
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.model_comparison import ModelComparison
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import OptionError, suggestion
@@ -233,6 +234,7 @@ class RunResult:
         warnings: Warnings about tasks, gates and models, as the terminal shows them.
         comparison: Differences from the run that it was compared with; ``None``
             before a comparison.
+        variants: The variants of evals side by side, from ``evaluate()``.
     """
 
     model: str
@@ -251,6 +253,7 @@ class RunResult:
     partial: str = ""
     warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    variants: tuple[ModelComparison, ...] = ()
 
     def __post_init__(self) -> None:
         """Mask secrets, because all reports are made from this object."""

@@ -201,7 +201,8 @@ class Task:
     """A task, ready to run.
 
     Args:
-        name: Unique within the session.
+        name: Unique within the session. That of a variant ends with it:
+            ``capitals[short]``.
         source: File and line that define it.
         rows: Its documents.
         ask: Position in the whole dataset → document and requests. Positions may come
@@ -247,6 +248,7 @@ class Task:
             last end tag. Empty if they are scored with it on purpose, ``None`` if
             nobody has set it.
         config: The resolved configuration, as JSON values, for results files.
+        variant: Which of an eval's prompts it has; empty if the eval has one.
         remedies: Cause of wrong answers → how the task file removes it
             (:mod:`pytest_evals.scorers.near_misses`).
         warnings: Warnings known so far: more are added after its rows were read, and
@@ -281,8 +283,16 @@ class Task:
     refusals: str = REFUSALS[0]
     reasoning_tags: tuple[tuple[str, str], ...] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
     remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def node_name(self) -> str:
+        """Its name in node ids, which all variants share."""
+        return (
+            self.name.removesuffix(f"[{self.variant}]") if self.variant else self.name
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
     "task", "description", "id", "model", "gates", "tags", "version", "metadata",
     "choices", "choices_by", "refusals", "extract", "tools",
-    "traces", "turns", "user",
+    "traces", "turns", "user", "variants",
 )  # fmt: skip
 """The keys of an eval of our own dialect; the first four are rare elsewhere."""
 TASK_KEYS = (
@@ -128,6 +128,7 @@ _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]
 
 
 _PROMPT = _top(rb"prompt")
+_VARIANTS = _top(rb"variants")
 _TURNS = re.compile(rb"""(?:^|[\s{,"'])turns["']?[ \t]*:""")
 _USER = _top(rb"user")
 _SCORES = _top(rb"score", rb"gates")
@@ -141,10 +142,11 @@ _FOREIGN = _top(*(key.encode() for key in FOREIGN_KEYS))
 
 
 def _is_native(raw: bytes) -> bool:
-    """Whether a file is an eval of our own dialect: ``prompt``, or turns or a simulated
-    user with ``score`` or ``gates``, with ``rows`` or ``dataset``, and no key of
-    another dialect."""
+    """Whether a file is an eval of our own dialect: ``prompt``, ``variants``, or turns
+    or a simulated user with ``score`` or ``gates``, with ``rows`` or ``dataset``, and
+    no key of another dialect."""
     has_prompt = b"prompt" in raw and _PROMPT.search(raw)
+    has_prompt = has_prompt or (b"variants" in raw and _VARIANTS.search(raw))
     is_chat = b"turns" in raw and _TURNS.search(raw) and _SCORES.search(raw)
     is_chat = is_chat or (b"goal" in raw and _USER.search(raw) and _SCORES.search(raw))
     if not has_prompt and not is_chat:

@@ -144,7 +144,7 @@ def labels_fault(gate: Gate) -> str:
     )
 
 
-CONDITIONS = ("model", "dtype", "device", "gpu")
+CONDITIONS = ("model", "dtype", "device", "gpu", "variant")
 
 
 def machine_of(
@@ -170,7 +170,7 @@ def machine_of(
 
 def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | None:
     """The verdict of a gate whose conditions do not hold; ``None`` if they do.
-    ``machine``: as :func:`machine_of` returns it."""
+    ``machine``: as :func:`machine_of` returns it, with the variant of its task."""
     every = (_unmet(key, named, machine.get(key, ())) for key, named in gate.when)
     unmet = "; ".join(filter(None, every))
     if not unmet:

@@ -91,9 +91,9 @@ class EvalFile(pytest.File):
         ids, indices = run.ids, run.indices
         if places is not None:
             ids, indices = [ids[n] for n in places], [indices[n] for n in places]
-        start, names = document_start(name, run.model), ids
-        if run.model:
-            names = [document_start("", run.model)[1:] + id_ for id_ in ids]
+        start, names = document_start(name, run.label), ids
+        if run.label:
+            names = [document_start("", run.label)[1:] + id_ for id_ in ids]
         return [
             DocItem.from_parent(self, name=f"{start}{id_}]", nodeid=nodeid, job=job)
             for id_, nodeid, job in zip(

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.settings.process import WorkerAssignment
+from pytest_evals.plugin.workers.sharding import shard_start
 from pytest_evals.run.batches import Job
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.run import Run
@@ -67,11 +68,11 @@ class StoppableItems:
         return self._waves.get(job)
 
     def waves(self) -> dict[str, int]:
-        """Return the node id of each task that may stop, up to the bracket, with the
-        number of documents of its waves."""
+        """Return the start of the node ids of each task that may stop, with the number
+        of documents of its waves."""
         tasks = self._run.suite.tasks
         candidates = self._early.candidates()
-        return {f"{tasks[one.name].nodeid}[": one.size for one in candidates}
+        return {shard_start(tasks[one.name]): one.size for one in candidates}
 
     def start(self, ids: Sequence[str], folder: Path | None = None) -> None:
         """Watch the gates, in the process that judges them. ``folder``: of the list

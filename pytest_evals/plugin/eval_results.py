@@ -236,7 +236,8 @@ class EvalResults:
         result = self.result(gate.task)
         if gate.when and self._session is not None:
             run = self._session.run
-            skipped = left_out(gate, run.inference.machine(run.config.spec))
+            names = {**run.inference.machine(run.config.spec)}
+            skipped = left_out(gate, names | run.suite.variant_of(gate.task))
             if skipped is not None:
                 return skipped, result
         if gate.cluster:

@@ -183,7 +183,7 @@ class TaskGates(pytest.Collector):
 def gate_items(parent: pytest.Collector, run: TaskRun | GroupRun) -> Iterator[GateItem]:
     """One item a gate of a task or a group."""
     for gate in run.gates:
-        name, nodeid = gate_name(gate.id, run.model), run.gate_id(gate)
+        name, nodeid = gate_name(gate.id, run.label), run.gate_id(gate)
         yield GateItem.from_parent(parent, name=name, nodeid=nodeid, gate=gate, run=run)
 
 

@@ -108,10 +108,11 @@ def _reference_of_model(run: ReferenceRun, task: str, now: Side) -> Reference:
     if fault:
         return Reference(baseline=run.model, fault=fault)
     before = Side(results=run.results, rows=run.documents)
-    return refer(run.model, task, *map(_without_prompts, (before, now)))
+    return refer(run.model, task, *map(without_prompts, (before, now)))
 
 
-def _without_prompts(side: Side) -> Side:
+def without_prompts(side: Side) -> Side:
+    """Return a side whose documents are compared although their prompts differ."""
     rows = {
         task: [{k: v for k, v in row.items() if k != "prompt_hash"} for row in rows]
         for task, rows in side.rows.items()

@@ -227,9 +227,12 @@ class GateJudge:
         return Known(limits, strata, names=(*weights,))
 
     def _judged(self, gate: Gate) -> Verdict:
-        result, machine = self.result_of(gate), self._inference.machine
-        if gate.when and (skipped := left_out(gate, machine(self._config.spec))):
-            return skipped
+        result = self.result_of(gate)
+        if gate.when:
+            machine = self._inference.machine(self._config.spec)
+            names = {**machine, **self._suite.variant_of(gate.task)}
+            if skipped := left_out(gate, names):
+                return skipped
         stops = self._early_stopping
         early = stops.verdict(gate, result) if stops is not None else None
         if early is not None and early.metric and all_tied(early.metric, result):

@@ -15,9 +15,11 @@ from pytest_evals.core.model_comparison import (
 )
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
+from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, unknown_name
 from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
 from pytest_evals.models.names import named
+from pytest_evals.run.baselines import without_prompts
 from pytest_evals.run.comparison import (
     Methods,
     PairedRuns,
@@ -26,11 +28,12 @@ from pytest_evals.run.comparison import (
     side_of,
 )
 from pytest_evals.run.metric_changes import is_mean_of, keys_of
+from pytest_evals.run.suite import TaskRun
 from pytest_evals.stats.interval_methods import holm
 from pytest_evals.stats.ranks import rank_estimates
 from pytest_evals.store.baselines import check_model_names
 from pytest_evals.store.document_pairs import firsts, values_by_key
-from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.history import EarlierRun, with_tasks
 from pytest_evals.store.run_settings import Row, Side
 
 
@@ -87,6 +90,7 @@ def compare_models(
     methods: Methods | None = None,
     *,
     min_overlap: float = MIN_OVERLAP,
+    same_prompts: bool = True,
 ) -> ModelComparison:
     """Compare the runs of models.
 
@@ -95,11 +99,14 @@ def compare_models(
         reference: The model that the others are compared with.
         methods: Definitions of metrics that are not built in.
         min_overlap: Smallest share of the documents that two models must share.
+        same_prompts: Whether documents with different prompts are not compared.
 
     Raises:
         StoreError: A run cannot be read.
     """
     sides = {name: side_of(run) for name, run in runs.items()}
+    if not same_prompts:
+        sides = {name: without_prompts(side) for name, side in sides.items()}
     first = sides[reference]
     found = {
         name: paired(reference, first, side, methods, min_overlap=min_overlap)
@@ -121,6 +128,61 @@ def compare_models(
         ),
         refused=tuple(refused),
     )
+
+
+def has_variants(runs: Iterable[TaskRun]) -> bool:
+    """Whether an eval has variants."""
+    return any(run.task.variant for run in runs)
+
+
+def compare_variants(
+    runs: Mapping[str, EarlierRun],
+    tasks: Iterable[Task],
+    methods: Methods | None = None,
+    *,
+    min_overlap: float = MIN_OVERLAP,
+) -> list[ModelComparison]:
+    """Compare the variants of evals, for each model: a comparison for all evals with
+    variants of the same names.
+
+    Args:
+        runs: Name of each model → its run; an empty name if there is only one.
+        tasks: The tasks of the runs.
+        methods, min_overlap: See :func:`compare_models`.
+
+    Raises:
+        StoreError: A run cannot be read.
+    """
+    evals: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        if task.variant:
+            evals.setdefault(task.node_name, {})[task.variant] = task.name
+    alike: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
+    for base, names in evals.items():
+        alike.setdefault((*names,), {})[base] = names
+    found = []
+    for variants, group in alike.items():
+        sides = {
+            "-".join(filter(None, (model, variant))): with_tasks(
+                run, {names[variant]: base for base, names in group.items()}
+            )
+            for model, run in runs.items()
+            for variant in variants
+        }
+        if len(sides) > 1:
+            moved = {
+                (base, key): how
+                for (task, key), how in (methods or {}).items()
+                for base, names in group.items()
+                if task in names.values()
+            }
+            first = next(iter(sides))
+            found.append(
+                compare_models(
+                    sides, first, moved, min_overlap=min_overlap, same_prompts=False
+                )
+            )
+    return found
 
 
 def _shared_rows(

@@ -42,7 +42,12 @@ class _WithNode:
 
     __slots__ = ()
     nodeid: str
-    model: str
+
+    @property
+    def label(self) -> str:
+        """Its part of the brackets of node ids: the name of its model, if several are
+        tested, and its variant; empty without both."""
+        raise NotImplementedError
 
     @property
     def name(self) -> str:
@@ -51,7 +56,7 @@ class _WithNode:
 
     def gate_id(self, gate: Gate) -> str:
         """Node id of one of its gates."""
-        return f"{self.nodeid}::{gate_name(gate.id, self.model)}"
+        return f"{self.nodeid}::{gate_name(gate.id, self.label)}"
 
 
 @dataclass(slots=True)
@@ -76,9 +81,14 @@ class TaskRun(_WithNode):
     model: str = ""
     """The name of its model, if several are tested; part of node ids."""
 
+    @property
+    def label(self) -> str:
+        """The name of its model and its variant, as parameters in pytest's ids."""
+        return "-".join(filter(None, (self.model, self.task.variant)))
+
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""
-        start = document_start(self.nodeid, self.model)
+        start = document_start(self.nodeid, self.label)
         return [f"{start}{id_}]" for id_ in self.ids]
 
     @property
@@ -97,6 +107,11 @@ class GroupRun(_WithNode):
     changed: bool
     gates: tuple[Gate, ...]
     model: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name of its model."""
+        return self.model
 
     @property
     def place(self) -> Place:
@@ -151,14 +166,14 @@ class Suite:
         """
         runs: list[TaskRun | GroupRun] = []
         for one in tasks:
-            node = f"{nodeid}::{one.name}"
-            by_folder = names_by_folder(one.name, node)
+            node = f"{nodeid}::{_node_name(one)}"
+            by_folder = names_by_folder(_node_name(one), node)
             if isinstance(one, Group):
                 if self._selection.takes([one.name], by_folder):
                     run = self._group(one, path, node, changed=False)
                     self._refuse_doubles(run)
                     runs.append(run)
-            elif self._selection.takes((one.name, *one.tags), by_folder):
+            elif self._selection.takes((one.node_name, *one.tags), by_folder):
                 runs.append(self._task(one, path, node, changed=False))
         return runs
 
@@ -238,7 +253,8 @@ class Suite:
         """The gates of a task and the ids of its documents; faults of a gates.yaml do
         not hide the task's own."""
         try:
-            names = names_by_folder(task.name, nodeid)
+            names = [*names_by_folder(task.name, nodeid)]
+            names += names_by_folder(task.node_name, nodeid)
             gates = self._gates.of(task, task.gates, folder, names, task.metrics)
         except TaskFileError as error:
             try:
@@ -340,7 +356,7 @@ class Suite:
             short = child.name.removeprefix(f"{group}::")
             nodeid = f"{parent.nodeid}::{short}"
         else:
-            nodeid = f"{file_id(path, self._root)}::{child.name}"
+            nodeid = f"{file_id(path, self._root)}::{_node_name(child)}"
         if isinstance(child, Group):
             self._group(child, path, nodeid, changed=here)
         else:
@@ -405,7 +421,12 @@ class Suite:
 
     def node_ids(self) -> dict[str, str]:
         """Node id of each task and group, by its name."""
-        tasks = {run.task.name: run.nodeid for run in self.tasks.values()}
+        tasks = {
+            run.task.name: f"{run.nodeid}[{run.task.variant}]"
+            if run.task.variant
+            else run.nodeid
+            for run in self.tasks.values()
+        }
         return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
 
     def name_of(self, text: str) -> str:
@@ -444,7 +465,7 @@ class Suite:
         runs = self.tasks.values()
         if ids is None:
             return [run.task for run in runs]
-        if self.model:
+        if any(run.label for run in runs):
             known = {*ids}
             return [r.task for r in runs if not known.isdisjoint(r.document_ids())]
         starts = {one.partition("[")[0] for one in ids}
@@ -466,7 +487,17 @@ class Suite:
         every = (gate for gates in (own, *around) for gate in gates)
         return required_by(every, every_count=self._keeps_repeats())
 
+    def variant_of(self, name: str) -> dict[str, tuple[str, ...]]:
+        """The variant of a task as a condition of gates, see
+        :func:`~pytest_evals.gates.check.left_out`; nothing for a group."""
+        run = self.tasks.get(name)
+        return {"variant": (run.task.variant,)} if run and run.task.variant else {}
+
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks of a task or a group."""
         run = self.groups.get(name)
         return {task.name for task in run.group.tasks()} if run else {name}
+
+
+def _node_name(one: Task | Group) -> str:
+    return one.node_name if isinstance(one, Task) else one.name

@@ -34,7 +34,7 @@ def with_member(group: Group, old: str, place: Place, name: str) -> Group:
 
 def check_names(task: Task, ids: Sequence[str]) -> None:
     """Reject names and ids that a node id cannot contain."""
-    if not all(map(is_node_name, task.name.split("::"))):
+    if not all(map(is_node_name, task.node_name.split("::"))):
         text = f"a task cannot be called {task.name!r}"
         fix = "give it a name without '::', '[', ']' and control characters"
         raise TaskFileError([Problem(text, task.source, fix)])

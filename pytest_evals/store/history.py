@@ -187,6 +187,24 @@ def with_names_of(
     return replace(run, results=results)
 
 
+def with_tasks(run: EarlierRun, names: Mapping[str, str]) -> EarlierRun:
+    """Return a run with some of its tasks, under other names. ``names``: name in the
+    run → new name."""
+
+    def chosen(section: Any) -> Any:
+        known = section if isinstance(section, dict) else {}
+        return {names[key]: value for key, value in known.items() if key in names}
+
+    results = {k: chosen(v) if k in _BY_TASK else v for k, v in run.results.items()}
+    gates = run.results.get("gates")
+    results["gates"] = [
+        {**gate, "task": names[gate["task"]]}
+        for gate in (gates if isinstance(gates, list) else ())
+        if gate.get("task") in names
+    ]
+    return replace(run, results=results)
+
+
 def _by_folder(nodeid: str) -> str:
     return names_by_folder(nodeid.rpartition("::")[2], nodeid)[-1]
 

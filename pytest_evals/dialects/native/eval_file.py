@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from pytest_evals.dialects.native.simulated_users import (
     simulator_of,
 )
 from pytest_evals.dialects.native.task import eval_task
+from pytest_evals.dialects.native.variants import VARIANTS, variants_of
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import (
@@ -66,7 +68,7 @@ _NULLS = ("", "~", "null")
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
-    """The eval of a file, if the options select it.
+    """The eval of a file, if the options select it: a task for each variant.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -79,11 +81,17 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
     tags = _tags(top)
     if not options.takes([name, *tags]):
         return ()
-    parts = _Reader(top, options).parts(name, tags)
-    top.close("an eval")
-    if problems or parts is None:
+    found = []
+    for variant, one in variants_of(top):
+        named = f"{name}[{variant}]" if variant else name
+        parts = _Reader(one, options).parts(named, tags)
+        one.raw("tags"), one.raw("task")
+        one.close("an eval")
+        if parts is not None:
+            found.append(replace(eval_task(parts, options), variant=variant))
+    if problems:
         raise TaskFileError(dict.fromkeys(problems))
-    return (eval_task(parts, options),)
+    return tuple(found)
 
 
 def _tags(top: Section) -> tuple[str, ...]:
@@ -182,7 +190,8 @@ class _Reader:
     def _config(self, metadata: Mapping[str, Any], version: Any) -> dict[str, Any]:
         """The keys of the file, but for its rows, for results files."""
         values = self._top.values.items()
-        keys = {_RENAMED.get(k, k): as_json(v) for k, v in values if k != "rows"}
+        hidden = ("rows", VARIANTS)
+        keys = {_RENAMED.get(k, k): as_json(v) for k, v in values if k not in hidden}
         own = {**as_json(without_own(metadata)), "version": version}
         return {**keys, "metadata": own}
 

@@ -42,7 +42,7 @@ and the range of a document's value. Larger divergences are capped."""
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
-_OWN_KEYS = ("id", "task", "when", "model")
+_OWN_KEYS = ("id", "task", "when", "model", "variant")
 _NOISE_KEYS = ("confidence", "noise", "inconclusive")
 _CONDITIONS = tuple(name for name, key in KEYS.items() if key.is_condition)
 _FIXES = {
@@ -221,12 +221,15 @@ def _subject_of(metric: str, own: str, task: str) -> Subject:
 
 
 def _when(entry: Parsed, _: str) -> Parsed:
-    """The conditions on model and machine."""
-    when, model = entry.get("when") or (), entry.get("model") or ()
-    if model and any(key == "model" for key, _ in when):
-        what = "the gate names its model twice: model, and model below when"
-        raise ConditionError(what, "remove one of them")
-    return {"when": (*model, *when)} if model else {}
+    """The conditions on model, variant and machine."""
+    when, own = entry.get("when") or (), ()
+    for name in ("model", "variant"):
+        if found := entry.get(name) or ():
+            if any(key == name for key, _ in when):
+                what = f"the gate names its {name} twice: {name}, and {name} below when"
+                raise ConditionError(what, "remove one of them")
+            own = (*own, *found)
+    return {"when": (*own, *when)} if own else {}
 
 
 def _bounds(entry: Parsed, _: str) -> Parsed:

@@ -179,6 +179,11 @@ KEYS: Mapping[str, GateKey] = {
         _PATTERN,
         "Model on which it is judged, short for when: {model: …}: gpt2.",
     ),
+    "variant": GateKey(
+        values.model,
+        _PATTERN,
+        "Variant of an eval's prompt that it judges: short.",
+    ),
     "must_pass": GateKey(
         values.must_pass,
         {"type": "array", "items": _NAME, "minItems": 1},

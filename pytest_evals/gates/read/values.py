@@ -233,7 +233,7 @@ def when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def model(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The condition on the model."""
+    """The condition on the model, or on the variant."""
     return when("when", {key: value})
 
 

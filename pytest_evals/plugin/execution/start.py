@@ -95,8 +95,7 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
         if options.html is not None or options.export:
             register(Exports(one), f"evals-exports{one.model}")
         register(Listeners(one), f"evals-listeners{one.model}")
-    if session.model:
-        register(ModelsReport(session), "evals-models")
+    register(ModelsReport(session), "evals-models")
     if are_counted(config):
         register(OpenGates(config), "evals-open-gates")
 

@@ -134,8 +134,8 @@ class _Rows:
         """Return the row of the document with the same id. A document that could not be
         built has no id and is found by its index."""
         id_ = item.name.partition("[")[2][:-1]
-        if model := item.parent.evals.model:
-            id_ = id_.removeprefix(f"{model}-")
+        for one in filter(None, (item.parent.evals.model, item.job.task.variant)):
+            id_ = id_.removeprefix(f"{one}-")
         here = self._by_index.get(item.job.index)
         return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
 

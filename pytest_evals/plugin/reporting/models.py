@@ -1,9 +1,10 @@
-"""The models of a session side by side: in the terminal, as Markdown, as JSON and as an
-HTML page, written after the files of each model."""
+"""The models of a session side by side, and the variants of its evals: in the terminal,
+as Markdown, as JSON and as an HTML page, written after the files of each model."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,12 @@ from pytest_evals.plugin.reporting.pull_request import (
 from pytest_evals.plugin.settings.run_options import path_of_model
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.models import model_lines
-from pytest_evals.run.model_comparison import compare_models, methods_of
+from pytest_evals.run.model_comparison import (
+    compare_models,
+    compare_variants,
+    has_variants,
+    methods_of,
+)
 from pytest_evals.store.files import make_folder, replace_text, write_json
 from pytest_evals.store.history import EarlierRun, read_run
 
@@ -30,26 +36,30 @@ if TYPE_CHECKING:
 
 
 class ModelsReport:
-    """Hooks of a session with several models, as a pytest plugin; not for workers."""
+    """Hooks of a session that compares, as a pytest plugin; not for workers."""
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._found: ModelComparison | None = None
+        self._variants: list[ModelComparison] = []
         self._lines: list[tuple[str, bool]] = []
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Compare the models that were run, and write the files; an error leaves all
-        other results intact."""
+        """Compare the models that were run and the variants of evals, and write the
+        files; an error leaves all other results intact."""
         done = [one for one in self._session.all if one.run.result is not None]
-        if len(done) > 1:
-            try:
+        try:
+            if len(done) > 1:
                 self._found = self._compared(done)
                 self._write(self._found)
-            except StoreError as error:
-                self._lines.append((str(error), True))
-                self._session.outcome.fail(session, str(error))
-        if done and os.environ.get("GITHUB_ACTIONS") == "true":
+            if any(has_variants(one.suite.tasks.values()) for one in done):
+                self._variants = self._compared_variants(done)
+                self._write_variants(self._variants)
+        except StoreError as error:
+            self._lines.append((str(error), True))
+            self._session.outcome.fail(session, str(error))
+        if done and self._session.model and os.environ.get("GITHUB_ACTIONS") == "true":
             self._lines += append_summary(self._markdown)
 
     def _compared(self, done: list[EvalSession]) -> ModelComparison:
@@ -59,6 +69,26 @@ class ModelsReport:
         reference = named if named in runs else next(iter(runs))
         overlap = self._session.options.min_overlap
         return compare_models(runs, reference, methods, min_overlap=overlap)
+
+    def _compared_variants(self, done: list[EvalSession]) -> list[ModelComparison]:
+        return compare_variants(
+            {one.model: _run(one) for one in done},
+            [run.task for run in done[0].suite.tasks.values()],
+            methods_of(filter(None, (one.run.result for one in done))),
+            min_overlap=self._session.options.min_overlap,
+        )
+
+    def _write_variants(self, found: Sequence[ModelComparison]) -> None:
+        page = self._session.shared.options.html
+        for number, one in enumerate(found if page is not None else (), start=1):
+            from pytest_evals.reports.html.models import write_models_html
+
+            name = f"variants-{number}" if len(found) > 1 else "variants"
+            path = path_of_model(page, name)
+            assert path is not None
+            write_models_html(one, path, {})
+            shown = near(path, self._session.config.invocation_params.dir)
+            self._lines.append((f"report: {shown}", False))
 
     def _write(self, found: ModelComparison) -> None:
         options = self._session.shared.options
@@ -89,6 +119,7 @@ class ModelsReport:
         from pytest_evals.reports.github.pull_request import run_markdown
 
         parts = [models_markdown(self._found)] if self._found is not None else []
+        parts += [models_markdown(one, "Variants") for one in self._variants]
         done = {one: one.run.result for one in self._session.all}
         results = {one: result for one, result in done.items() if result is not None}
         room -= sum(len(part.encode("utf-8")) for part in parts) + len(results)
@@ -103,13 +134,16 @@ class ModelsReport:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Write the tables."""
-        if self._found is not None and not terminalreporter.no_summary:
-            terminalreporter.write_sep("=", "evals: models")
-            width = terminalreporter._tw.fullwidth
-            is_verbose = self._session.config.get_verbosity() > 0
-            left_out = () if is_verbose else self._members()
-            for line in model_lines(self._found, width, left_out):
-                terminalreporter.write_line(line.text, **line.markup)
+        is_verbose = self._session.config.get_verbosity() > 0
+        tables = [("evals: models", self._found)]
+        tables += [("evals: variants", one) for one in self._variants]
+        for title, found in tables:
+            if found is not None and not terminalreporter.no_summary:
+                terminalreporter.write_sep("=", title)
+                width = terminalreporter._tw.fullwidth
+                left_out = () if is_verbose else self._members()
+                for line in model_lines(found, width, left_out):
+                    terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)
 

@@ -28,7 +28,8 @@ class Deduplication:
         of a group."""
         if run.path in self._named_files or self._named_files & {collector.path}:
             return True
-        return self._collectors.setdefault(run.nodeid, collector) is collector
+        name = f"{run.nodeid}[{run.label}]"
+        return self._collectors.setdefault(name, collector) is collector
 
 
 def refuse_equal_ids(suites: Sequence[Suite]) -> None:

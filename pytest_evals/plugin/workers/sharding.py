@@ -11,10 +11,11 @@ the others wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import SizedRows
 from pytest_evals.errors import DocumentError
 from pytest_evals.gates.documents import labels_in
@@ -55,8 +56,9 @@ def shard_items(
         ids: Node ids of all items, in the order they run.
         known: The tasks and groups of the session.
         n: Number of workers, at least 1.
-        waves: Node id of a task, up to the bracket, to the documents that are answered
-            before the next wave is sent: each wave is assigned to all workers.
+        waves: Start of a task's node ids, see :func:`shard_start`, to the documents
+            that are answered before the next wave is sent: each wave is assigned to all
+            workers.
         recorded: Costs of an earlier run; documents of other tasks cost the size of
             their rows.
 
@@ -66,14 +68,15 @@ def shard_items(
         workers collect in that order.
     """
     gates = {run.gate_id(gate) for run in known.all() for gate in run.gates}
-    tasks = {f"{run.nodeid}[": run for run in known.tasks.values()}
+    tasks = {shard_start(run): run for run in known.tasks.values()}
+    start_of = _starts(known)
     groups: dict[tuple[str, int], list[int]] = {}
     counts: dict[str, int] = {}
     judged: list[int] = []
     late: list[int] = []
     is_behind = False
     for position, nodeid in enumerate(ids):
-        start = nodeid.partition("[")[0] + "["
+        start = start_of(nodeid)
         is_behind |= nodeid in gates or start in tasks
         if nodeid in gates:
             judged.append(position)
@@ -101,6 +104,24 @@ def shard_items(
         units.append(in_clusters(positions, ids, clusters.get(start, {})))
     n_documents = sum(counts.values()) + len(counts)
     return Shards(cut_evenly(units, costs, n), judged, late, n_documents)
+
+
+def shard_start(run: TaskRun) -> str:
+    """What the node ids of a task's documents begin with."""
+    return document_start(run.nodeid, run.label)
+
+
+def _starts(known: Suite) -> Callable[[str], str]:
+    """Return a function that returns the :func:`shard_start` of a document."""
+    if not any(run.label for run in known.tasks.values()):
+        return lambda nodeid: nodeid.partition("[")[0] + "["
+    # The id of a document may begin with the name of another variant.
+    starts = {
+        nodeid: shard_start(run)
+        for run in known.tasks.values()
+        for nodeid in run.document_ids()
+    }
+    return lambda nodeid: starts.get(nodeid, "")
 
 
 def document_costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:

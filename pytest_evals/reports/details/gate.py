@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.node_names import document_start
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
@@ -231,7 +232,7 @@ def _commands(
 ) -> list[str]:
     """Yield the next commands to run."""
     task = result.task
-    names = [task.name]
+    names = [task.node_name]
     if records:
         names.append(_name(records[0], result, ids))
     return _again(task.source.path, names)
@@ -246,7 +247,9 @@ def _again(path: Path, names: Sequence[str]) -> list[str]:
 
 
 def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:
-    return f"{result.task.name}[{ids.get(record.index, record.index)}]"
+    task = result.task
+    start = document_start(task.node_name, task.variant)
+    return f"{start}{ids.get(record.index, record.index)}]"
 
 
 def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:

@@ -11,7 +11,7 @@ _ROWS = 300
 _SIGNS = {True: " ✅", False: " ❌", None: ""}
 
 
-def models_markdown(found: ModelComparison) -> str:
+def models_markdown(found: ModelComparison, title: str = "Models") -> str:
     """Return the table of metrics and models, with a final line break."""
     heading = ["task", "metric", "model", "value:", "change:", "90% CI", "p:"]
     heading += ["rank:", "first:"]
@@ -21,7 +21,7 @@ def models_markdown(found: ModelComparison) -> str:
         numbers[1] += _SIGNS[is_better(one)]
         shown = (code(one.task), code(one.name), code(name), *map(plain, numbers))
         rows.append(shown)
-    parts = ["## Models", table(heading, rows)]
+    parts = [f"## {title}", table(heading, rows)]
     if len(found.metrics) > _ROWS:
         parts.append(f"and {len(found.metrics) - _ROWS:,} more rows")
     parts += map(plain, (*notes(found), *found.refused))
