@@ -132,7 +132,7 @@ def compare_models(
 
 def has_variants(runs: Iterable[TaskRun]) -> bool:
     """Whether an eval has variants."""
-    return any(run.task.variant for run in runs)
+    return any(run.variant for run in runs)
 
 
 def compare_variants(

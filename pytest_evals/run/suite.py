@@ -80,11 +80,13 @@ class TaskRun(_WithNode):
     result: TaskResult | None = None
     model: str = ""
     """The name of its model, if several are tested; part of node ids."""
+    variant: str = ""
+    """The variant of its eval, if that has several."""
 
     @property
     def label(self) -> str:
         """The name of its model and its variant, as parameters in pytest's ids."""
-        return "-".join(filter(None, (self.model, self.task.variant)))
+        return "-".join(filter(None, (self.model, self.variant)))
 
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""
@@ -190,7 +192,15 @@ class Suite:
         indices = task.rows.indices()
         asking = asking_for(task, gates)
         run = TaskRun(
-            asking, path, nodeid, changed, ids, indices, gates, model=self.model
+            asking,
+            path,
+            nodeid,
+            changed,
+            ids,
+            indices,
+            gates,
+            model=self.model,
+            variant=task.variant,
         )
         self.tasks[name] = run
         self._give_name(run, task.name, name)
@@ -422,9 +432,7 @@ class Suite:
     def node_ids(self) -> dict[str, str]:
         """Node id of each task and group, by its name."""
         tasks = {
-            run.task.name: f"{run.nodeid}[{run.task.variant}]"
-            if run.task.variant
-            else run.nodeid
+            run.task.name: f"{run.nodeid}[{run.variant}]" if run.variant else run.nodeid
             for run in self.tasks.values()
         }
         return tasks | {run.group.name: run.nodeid for run in self.groups.values()}
@@ -491,7 +499,7 @@ class Suite:
         """The variant of a task as a condition of gates, see
         :func:`~pytest_evals.gates.check.left_out`; nothing for a group."""
         run = self.tasks.get(name)
-        return {"variant": (run.task.variant,)} if run and run.task.variant else {}
+        return {"variant": (run.variant,)} if run and run.variant else {}
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks of a task or a group."""
