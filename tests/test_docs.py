@@ -274,10 +274,12 @@ def test_generation_options_of_the_hf_model_are_documented():
 
 
 def test_model_arguments_are_documented():
+    images = cells(section("images", "Models on this machine"))
     documented = {
         name
-        for row in cells(section("models_hf", "Arguments"))
-        for name in re.findall(r"^`(\w+)`$", row[1])
+        for row in [*cells(section("models_hf", "Arguments")), *images]
+        for cell in row[1].split(", ")
+        for name in re.findall(r"^`(\w+)`$", cell)
     }
     arguments = {field.name for field in dataclasses.fields(HfSettings)}
     assert documented == arguments - {"target"}

@@ -205,11 +205,6 @@ class Case:
             object.__setattr__(self, "prompt", self._first_messages())
         if not self.prompt:
             raise DocumentError("the prompt of a case is empty")
-        if self.choices is not None and self.shows_images:
-            raise DocumentError(
-                "a case with images has choices\n"
-                "  fix: write the choices into the prompt, and score: exact"
-            )
         if type(self.id) is not str:
             object.__setattr__(self, "id", "" if self.id is None else str(self.id))
         if self.choices is not None:

@@ -11,12 +11,13 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple, get_args
 
 from pytest_evals.core.request import (
     IMAGE_OPTIONS,
     PLACED_IMAGES,
+    Options,
     Prompt,
     Request,
 )
@@ -24,7 +25,6 @@ from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity
 
-Options = tuple[tuple[str, Any], ...]
 PROMPT_BYTES = 16
 
 
@@ -82,8 +82,9 @@ def public_options(options: Options) -> Options:
 def _public(name: str, value: Any) -> Any:
     if name == PLACED_IMAGES:
         return tuple(one[:4] for one in value)  # without the names of files
-    # Images are large and do not contain secrets.
-    return value if name in IMAGE_OPTIONS else identity({name: value})[name]
+    if name in IMAGE_OPTIONS:  # URLs with all data
+        return tuple(sha256(url.encode("ascii")).hexdigest() for url in value)
+    return identity({name: value})[name]
 
 
 def named_settings(settings: str) -> dict[str, Any]:

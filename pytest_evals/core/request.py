@@ -66,6 +66,8 @@ class Message(NamedTuple):
     content: str
 
 
+Options = tuple[tuple[str, Any], ...]
+"""Options of a request as sorted names with values."""
 Prompt = str | tuple[Message, ...]
 """A string, or a chat that the model renders with its chat template. If the last
 message of a chat is the assistant's, the model continues it instead of starting a new
@@ -88,6 +90,17 @@ class Loglikelihood:
     kind: ClassVar[str] = "loglikelihood"
     context: Prompt
     continuation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLoglikelihood(Loglikelihood):
+    """A :class:`Loglikelihood` whose context has images.
+
+    Args:
+        options: The images, as those of a :class:`Generate`.
+    """
+
+    options: Options = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +132,37 @@ class Generate:
     stop: tuple[str, ...] = ()
     max_tokens: int = 256
     temperature: float = 0.0
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Options = ()
     repeat: int = 0
 
 
 Request = Loglikelihood | Rolling | Generate
+
+
+def shows_images(request: Request) -> bool:
+    """Whether a request has images."""
+    if isinstance(request, Generate | ImageLoglikelihood):
+        return any(value and name in IMAGE_OPTIONS for name, value in request.options)
+    return False
+
+
+def with_images(request: Request, images: Options) -> Request:
+    """The request with the options of its images; a :class:`Rolling` has none."""
+    if not images or isinstance(request, Rolling):
+        return request
+    if isinstance(request, Generate):
+        options = tuple(sorted((*request.options, *images)))
+        return replace(request, options=options)
+    if not any(shown for _, shown in images):
+        return request
+    return ImageLoglikelihood(request.context, request.continuation, images)
+
+
+def images_of(request: Request) -> Options:
+    """The options of a request with its images; empty without any."""
+    if isinstance(request, Generate | ImageLoglikelihood):
+        return tuple(one for one in request.options if one[0] in IMAGE_OPTIONS)
+    return ()
 
 
 def with_tools(request: Generate) -> Prompt:

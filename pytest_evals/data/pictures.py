@@ -118,10 +118,18 @@ def picture_url(source: str, digest: str) -> str:
     """
     if is_data_url(source):
         return source
+    raw = picture_bytes(source, digest)
+    return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
+
+
+def picture_bytes(source: str, digest: str) -> bytes:
+    """Return the file of an image; raises as :func:`picture_url`."""
+    if is_data_url(source):
+        return _decoded(source)
     raw = _read(source)
     if sha256(raw).hexdigest() != digest:
         raise DocumentError(f"{source!r} has changed since the run began")
-    return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
+    return raw
 
 
 def _read(source: str) -> bytes:

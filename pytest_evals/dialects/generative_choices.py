@@ -12,7 +12,14 @@ from typing import Any
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Score
-from pytest_evals.core.request import Message, Prompt, Response
+from pytest_evals.core.request import (
+    Message,
+    Options,
+    Prompt,
+    Response,
+    images_of,
+    with_images,
+)
 from pytest_evals.core.task import Aggregate, Asked, Group, Task, TaskOptions
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -101,7 +108,7 @@ def _task(task: Task, options: TaskOptions) -> Task:
         warnings += ("choices are answered by generation, without repeats",)
     return replace(
         task,
-        ask=lambda index: answers.asked(index, task.ask(index).doc),
+        ask=lambda index: _asked(answers, index, task.ask(index)),
         score=lambda record: answers.scores(record.doc, record.responses[0]),
         metrics=answers.metrics,
         metric_for=None,
@@ -114,6 +121,11 @@ def _task(task: Task, options: TaskOptions) -> Task:
         remedies={},
         warnings=lambda: (*task.warnings(), *warnings, *answers.warnings),
     )
+
+
+def _asked(answers: GeneratedChoices, index: int, asked: Asked) -> Asked:
+    images = images_of(asked.requests[0]) if asked.requests else ()
+    return answers.asked(index, asked.doc, images=images)
 
 
 def _metric(name: str, higher_is_better: bool, iterations: int) -> Metric:
@@ -165,11 +177,15 @@ class GeneratedChoices:
         )
 
     def asked(
-        self, index: int, doc: Doc, context: Sequence[Message] | None = None
+        self,
+        index: int,
+        doc: Doc,
+        context: Sequence[Message] | None = None,
+        images: Options = (),
     ) -> Asked:
         """The document with the request for its answer. ``context``: messages before
         the question, in a chat without few-shot examples; by default the prompt depends
-        on the options.
+        on the options. ``images``: the options of requests with its images.
 
         Raises:
             DocumentError: It has no choices, or one is not a string.
@@ -192,7 +208,8 @@ class GeneratedChoices:
         if golds:
             shown = [question.choice(n) for n in golds]
             doc = replace(doc, target=shown[0] if len(shown) == 1 else shown)
-        return Asked(doc, self._sampling.requests(prompt, 1))
+        requests = self._sampling.requests(prompt, 1)
+        return Asked(doc, tuple(with_images(one, images) for one in requests))
 
     def scores(self, doc: Doc, response: Response) -> tuple[Score, ...]:
         """Whether the answer names a correct choice, and whether it can be parsed.

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from pytest_evals.errors import OptionError, nearest
 
+PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
+"""Files of a processor for images, of which a model has one."""
+
 
 def is_local(target: str) -> bool:
     """Whether a target is a path here rather than a name on the Hub.
@@ -100,3 +103,11 @@ def ignores_tools(target: str) -> bool:
     is_known = any("chat_template" in text for text in texts) or len(texts) == 2
     has_more = os.path.isdir(folder / "additional_chat_templates")
     return is_known and not has_more and not any("tools" in text for text in texts)
+
+
+def lacks_image_processor(target: str) -> bool:
+    """Whether a folder is a model without a processor for images. False for names on
+    the Hub, which are not known here."""
+    folder = Path(os.path.expanduser(target))
+    has_any = any((folder / name).is_file() for name in PROCESSOR_FILES)
+    return folder.is_dir() and not has_any

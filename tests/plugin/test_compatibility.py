@@ -123,8 +123,8 @@ def test_tasks_with_images_are_refused_before_a_text_model_is_loaded(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
-            "*hf: models read texts*: photos (generate_until, evals/photos.yaml:1)",
-            "*fix: ask an openai: model of a server that takes images*",
+            "*hf: model reads texts*: photos (generate_until, evals/photos.yaml:1)",
+            "*fix: choose an image-text-to-text model*",
         ]
     )
 

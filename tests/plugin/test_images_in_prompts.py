@@ -160,9 +160,10 @@ def test_unknown_parts_are_named(shelf):
 
 
 def test_a_model_that_reads_text_is_refused_before_it_is_loaded(shelf):
-    found = shelf.runpytest("evals", "--model=hf:no-such-model")
+    shelf.mkdir("texts").joinpath("config.json").write_text("{}")
+    found = shelf.runpytest("evals", "--model=hf:texts")
     assert found.ret == pytest.ExitCode.USAGE_ERROR
-    found.stderr.fnmatch_lines(["*hf: models read texts, and a task shows images*"])
+    found.stderr.fnmatch_lines(["*hf: model reads texts * and a task shows images*"])
 
 
 def test_cases_in_python_have_images(shelf):

@@ -193,8 +193,8 @@ def _description(top: Section) -> Field | None:
 
 def _images(top: Section, output_type: str) -> Field | None:
     field = _field(top, "doc_to_image", _MEDIA_KINDS)
-    if field is not None and output_type != "generate_until":
-        what = "doc_to_image: images support generation only"
+    if field is not None and output_type == "loglikelihood_rolling":
+        what = "doc_to_image: a text without a prompt has no images"
         top.problem("doc_to_image", what, "output_type: generate_until")
     return field
 

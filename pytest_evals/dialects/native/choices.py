@@ -9,7 +9,13 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Score
-from pytest_evals.core.request import Loglikelihood, Prompt, Response
+from pytest_evals.core.request import (
+    Loglikelihood,
+    Options,
+    Prompt,
+    Response,
+    with_images,
+)
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.generative_choices import (
@@ -118,8 +124,11 @@ class EvalChoices:
         """Warnings about the answers."""
         return self._generated.warnings if self._generated is not None else ()
 
-    def asked(self, index: int, doc: Doc, prompt: Prompt) -> Asked:
+    def asked(self, index: int, doc: Doc, prompt: Prompt, images: Options) -> Asked:
         """The document with its requests.
+
+        Args:
+            images: The options of requests with the images of the prompt.
 
         Raises:
             DocumentError: The prompt cannot be answered by generation.
@@ -127,7 +136,7 @@ class EvalChoices:
         if self._generated is None:
             delimiter = _delimiter(prompt)
             requests = [Loglikelihood(prompt, delimiter + one) for one in doc.choices]
-            return Asked(doc, tuple(requests))
+            return Asked(doc, tuple(with_images(one, images) for one in requests))
         if isinstance(prompt, str):
             return self._generated.asked(index, doc)
         *context, last = prompt
@@ -136,7 +145,7 @@ class EvalChoices:
                 f"the last message is the {last.role}'s, and choices are answered by "
                 "generation\n  fix: end the prompt with a message of the user"
             )
-        return self._generated.asked(index, doc, context)
+        return self._generated.asked(index, doc, context, images)
 
     def scores(self, doc: Doc, responses: Sequence[Response]) -> tuple[Score, ...]:
         """The scores of a document.

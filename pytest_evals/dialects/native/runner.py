@@ -240,7 +240,8 @@ class EvalRunner:
         system = self._options.system_instruction or self._parts.system
         prompt = prompt_of(case.prompt, system, chat=self._options.chat)
         if self.choices is not None:
-            return self.choices.asked(index, doc, prompt)
+            images = image_option(case, len(prompt) - len(case.prompt))
+            return self.choices.asked(index, doc, prompt, images)
         sampling = self._parts.sampling
         more = image_option(case, len(prompt) - len(case.prompt))
         more += ((TRACES, True),) if self._parts.traces else ()

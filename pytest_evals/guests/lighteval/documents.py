@@ -15,7 +15,14 @@ from random import Random
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import GRAMMAR, IMAGES, Loglikelihood, Request, Rolling
+from pytest_evals.core.request import (
+    GRAMMAR,
+    IMAGES,
+    Loglikelihood,
+    Request,
+    Rolling,
+    with_images,
+)
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import Table, document_ids, selection
@@ -156,11 +163,7 @@ class TaskDocuments:
             multiturn=options.fewshot_as_multiturn,
         )
         requests: list[Request] = []
-        if doc.images and required.methods != (SamplingMethod.GENERATIVE,):
-            raise DocumentError(
-                "documents with images support generation only; "
-                "log-likelihoods are not available"
-            )
+        images = _images(doc)
         if SamplingMethod.GENERATIVE in required.methods:
             sampling = self._sampling(doc)
             merged = tuple(sorted((*sampling.options, *_request_options(doc))))
@@ -168,7 +171,8 @@ class TaskDocuments:
             requests += sampling.requests(prompt, required.n_samples)
         if SamplingMethod.LOGPROBS in required.methods:
             choices = _choices(doc)
-            requests += [Loglikelihood(prompt, choice) for choice in choices]
+            pairs = [Loglikelihood(prompt, choice) for choice in choices]
+            requests += [with_images(pair, images) for pair in pairs]
             if required.unconditioned:
                 query = _unconditioned_query(doc)
                 requests += [Loglikelihood(query, choice) for choice in choices]
@@ -300,13 +304,16 @@ def _row(document: BuiltDocument) -> str:
 
 def _request_options(doc: Doc) -> Iterator[tuple[str, Any]]:
     """Options of a request that come from the document."""
-    if doc.images:
-        yield IMAGES, tuple(map(data_url, doc.images))
+    yield from _images(doc)
     if doc.generation_grammar is not None:
         try:
             yield GRAMMAR, grammar_text(doc.generation_grammar)
         except EvalsError as error:
             raise DocumentError(str(error)) from None
+
+
+def _images(doc: Doc) -> tuple[tuple[str, Any], ...]:
+    return ((IMAGES, tuple(map(data_url, doc.images))),) if doc.images else ()
 
 
 def _limits(config: Any, doc: Doc) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pytest_evals.core.request import (
     Request,
     Response,
     Rolling,
+    shows_images,
     size_of,
     with_tools,
 )
@@ -143,6 +144,12 @@ def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
     }
 
 
+TEXT_ONLY = (
+    "this model reads texts, and the request shows images; an openai: model of a "
+    "server that takes images can be asked"
+)
+
+
 class InProcessModel(BatchModel):
     """A causal language model in this process."""
 
@@ -175,13 +182,19 @@ class InProcessModel(BatchModel):
         """
         if "first_tokens" not in self._info:
             self._info = {**self._info, **first_tokens(self._encoder, requests)}
-        batches = self._answer(requests, self._expected.take(requests))
+        shown = {i: one for i, one in enumerate(requests) if shows_images(one)}
+        texts = (
+            [one for one in requests if not shows_images(one)] if shown else requests
+        )
+        batches = self._answer(texts, self._expected.take(texts))
+        if shown:
+            batches = self._mixed(batches, shown, len(requests))
         settings = partial(inference_thread, self._device)
         return self._answers(requests, batches, settings if self.works_ahead else None)
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Encode the next requests while the model runs."""
-        self._expected.expect(requests)
+        self._expected.expect([one for one in requests if not shows_images(one)])
 
     def render(self, prompt: Prompt) -> str:
         """The prompt as a string; chats are rendered by the tokenizer's template.
@@ -195,6 +208,37 @@ class InProcessModel(BatchModel):
         """Stop the threads; the model cannot be used afterwards."""
         self._expected.close()
         super().close()
+
+    def _mixed(
+        self,
+        texts: Iterator[Sequence[Answer]],
+        shown: Mapping[int, Request],
+        n_requests: int,
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses to requests of which some have images.
+
+        Args:
+            texts: Responses to the others, by their position among these.
+            shown: Those with images, by position.
+        """
+        places = [i for i in range(n_requests) if i not in shown]
+        for batch in texts:
+            yield [(places[i], response) for i, response in batch]
+        if any(isinstance(one, Generate) for one in shown.values()):
+            self._check_generation()
+        for batch in self._answer_images(shown):
+            yield [(i, self._with_calls(shown[i], one)) for i, one in batch]
+
+    def _with_calls(self, request: Request, response: Response) -> Response:
+        if not isinstance(request, Generate):
+            return response
+        return self._tools.read(request, response)
+
+    def _answer_images(
+        self, requests: Mapping[int, Request]
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses to requests with images."""
+        yield [(i, Response(error=TEXT_ONLY)) for i in requests]
 
     def _answer(
         self, requests: Sequence[Request], known: PendingRequests

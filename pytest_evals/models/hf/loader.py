@@ -24,7 +24,7 @@ from pytest_evals.models.engine.device_memory import (
 from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.llama_checkpoint import open_llama, read_config
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.weights import load_weights
+from pytest_evals.models.hf.weights import load_weights, reads_images
 from pytest_evals.models.tokens.loader import (
     advice_of,
     describe_tokenizer,
@@ -48,6 +48,7 @@ class LoadedModel:
     max_length: int  # Tokens of its context window
     n_embeddings: int  # Number of token ids that it knows
     note: str = ""  # Warning about its weights; empty for none
+    reads_images: bool = False
 
     @property
     def device(self) -> torch.device:
@@ -72,10 +73,11 @@ def load(settings: HfSettings) -> LoadedModel:
         config = simple or _config(settings)
         tokenizer = read_tokenizer(settings, simple)
         model: Any = simple and open_llama(settings, simple, device)
-        note = ""
+        note, with_images = "", False
         if model is None:
             config = _config(settings) if simple else config
-            model, note = load_weights(settings, config, device)
+            with_images = reads_images(settings, config)
+            model, note = load_weights(settings, config, device, with_images)
     n_embeddings = model.get_input_embeddings().weight.shape[0]
     window = _max_length(config, tokenizer)
     _check_ids(settings, model, window, n_embeddings)
@@ -86,6 +88,7 @@ def load(settings: HfSettings) -> LoadedModel:
         max_length=settings.max_length or window,
         n_embeddings=n_embeddings,
         note=note,
+        reads_images=with_images,
     )
 
 

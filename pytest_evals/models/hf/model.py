@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
 from pytest_evals.models.checkpoint import hash_file
 from pytest_evals.models.engine.batches import BatchBudget, default_tokens
@@ -27,6 +27,8 @@ from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.generator import Generator
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget, free_tokens
+from pytest_evals.models.hf.images.answers import ImageAnswers
+from pytest_evals.models.hf.images.runner import ImageRuntime
 from pytest_evals.models.hf.loader import describe, load
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
@@ -88,6 +90,10 @@ class HfModel(InProcessModel):
         unused = (loaded.note,) if loaded.note else ()
         self._notes = (unused, self._scorer.notes, self._engine.notes)
         self._generator = Generator(self._engine, length, model.generation_config)
+        self._images: ImageAnswers | None = None
+        if loaded.reads_images:
+            runtime = ImageRuntime(loaded, encoder, self._counters, batch_tokens)
+            self._images = ImageAnswers(runtime)
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -104,6 +110,14 @@ class HfModel(InProcessModel):
             self._scorer.forget()
         return self._generator.answer(texts, prompts)
 
+    def _answer_images(
+        self, requests: Mapping[int, Request]
+    ) -> Iterator[Sequence[Answer]]:
+        if self._images is None:
+            return super()._answer_images(requests)
+        self._scorer.forget()
+        return self._images.answer(requests)
+
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
         """Equal for models with equal outputs; reads the model's files."""
@@ -118,7 +132,8 @@ class HfModel(InProcessModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the results so far."""
-        every = (*self._notes, self._tools.notes)
+        images = () if self._images is None else self._images.notes
+        every = (*self._notes, self._tools.notes, images)
         return tuple(note for notes in every for note in notes)
 
     @property
@@ -130,6 +145,7 @@ class HfModel(InProcessModel):
         """Free the model's memory; it cannot be used afterwards."""
         super().close()
         del self._scorer, self._generator, self._engine
+        self._images = None
         release()
 
 

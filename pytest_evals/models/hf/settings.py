@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
-from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
+from pytest_evals.models.folders import (
+    NO_TOOLS,
+    check_folder,
+    ignores_tools,
+    lacks_image_processor,
+)
+from pytest_evals.models.images.settings import ImageSettings, check_images
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 from pytest_evals.models.tokens.settings import (
     TOKENIZATIONS,
-    TokenizerSettings,
     check_thinking,
     why_thinking_unfit,
 )
 
 _NO_IMAGES = (
-    "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "
-    "server that takes images, or leave the task out with -k or --evals-tasks"
+    "the hf: model reads texts (it has no preprocessor_config.json), and a task shows "
+    "images\n  fix: choose an image-text-to-text model, or leave the task out with -k "
+    "or --evals-tasks"
 )
 _COUNT = whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
@@ -63,7 +69,7 @@ def _device(kind: Arguments, name: str, value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HfSettings(TokenizerSettings):
+class HfSettings(ImageSettings):
     """Loading and inference settings of a Hugging Face model; the fields are the
     arguments."""
 
@@ -98,9 +104,9 @@ class HfSettings(TokenizerSettings):
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
-    if needs.images:
-        return _NO_IMAGES
     settings = read_settings(spec)
+    if needs.images and lacks_image_processor(settings.target):
+        return _NO_IMAGES
     if needs.tools and ignores_tools(settings.tokenizer or settings.target):
         return NO_TOOLS
     return why_thinking_unfit(settings, needs)
@@ -149,4 +155,5 @@ def _refuse_contradictions(settings: HfSettings) -> None:
         raise OptionError(
             "the hf model takes one of device and device_map: the map chooses devices"
         )
+    check_images("hf", settings)
     check_thinking("hf", settings)

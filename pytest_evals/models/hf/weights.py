@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+from transformers.utils.hub import cached_file
 
 from pytest_evals.errors import MissingExtraError, ModelError
-from pytest_evals.models.folders import path_of
+from pytest_evals.models.folders import PROCESSOR_FILES, path_of
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.tokens.loader import first_line, origin
 
@@ -30,7 +32,7 @@ _NOT_RAISED: dict[str, Any] = (
 
 
 def load_weights(
-    settings: HfSettings, config: Any, device: torch.device
+    settings: HfSettings, config: Any, device: torch.device, with_images: bool = False
 ) -> tuple[Any, str]:
     """A model in evaluation mode on its device or devices; and a warning if it does not
     use all weights, such as those of layers that the config leaves out.
@@ -41,8 +43,12 @@ def load_weights(
     """
     placed = _placement(settings, device)
     dtype = settings.dtype
-    causal: Any = transformers.AutoModelForCausalLM
-    model, found = causal.from_pretrained(
+    kind: Any = (
+        transformers.AutoModelForImageTextToText
+        if with_images
+        else transformers.AutoModelForCausalLM
+    )
+    model, found = kind.from_pretrained(
         **origin(settings),
         config=config,
         dtype=dtype if dtype == "auto" else getattr(torch, dtype),
@@ -66,6 +72,25 @@ def load_weights(
     )
     model = model.eval() if placed else model.eval().to(device)
     return model, note if unused else ""
+
+
+def reads_images(settings: HfSettings, config: Any) -> bool:
+    """Whether a checkpoint is an image-text-to-text model with a processor. Of some
+    families, transformers opens the text model alone as well."""
+    if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        return False
+    source = origin(settings)
+    path, revision = source["pretrained_model_name_or_path"], source["revision"]
+    return any(
+        cached_file(
+            path,
+            name,
+            revision=revision,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        for name in PROCESSOR_FILES
+    )
 
 
 def _placement(settings: HfSettings, device: torch.device) -> dict[str, Any]:

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
+from pytest_evals.core.request import (
+    Loglikelihood,
+    Request,
+    Response,
+    Rolling,
+    shows_images,
+)
 from pytest_evals.models.http.errors import RequestFailedError
 from pytest_evals.models.http.retries import RetryingClient
 from pytest_evals.models.openai.candidates import (
@@ -33,7 +39,7 @@ from pytest_evals.models.openai.prompt_logprobs import (
     total,
 )
 from pytest_evals.models.openai.request_bodies import choice_of
-from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.settings import NO_IMAGE_SCORES, OpenAISettings
 from pytest_evals.models.openai.token_boundaries import (
     begins_with,
     move_whitespace,
@@ -103,6 +109,8 @@ class ServerScorer:
 
     async def score(self, request: Loglikelihood | Rolling) -> Response:
         """The response to a request."""
+        if shows_images(request):
+            raise RequestFailedError(NO_IMAGE_SCORES)
         if self.encoding is not None:
             return await self._by_ids(request)
         if isinstance(request, Rolling):

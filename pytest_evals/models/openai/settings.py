@@ -27,6 +27,10 @@ _REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
 """OpenAI's reasoning models. lm-eval 0.4.13 looks for single characters of the name and
 so includes gpt-3.5."""
 _KEY = "set the environment variable OPENAI_API_KEY, or name another by api_key_env="
+NO_IMAGE_SCORES = (
+    "a server gives no log-probabilities of a text after images\n  fix: use an hf: "
+    "model, or run tasks with output_type generate_until only"
+)
 NO_CHAT = (
     "the chat api gives no log-probabilities of a text, which tasks with "
     "log-likelihoods need\n  fix: leave api=chat out, if the server has completions "
@@ -205,6 +209,8 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
     if needs.output_type not in (*_SCORED, "loglikelihood_rolling"):
         return ""
+    if needs.images:
+        return NO_IMAGE_SCORES
     settings = read_settings(spec)
     if settings.api == "chat":
         return NO_CHAT

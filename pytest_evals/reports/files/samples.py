@@ -35,6 +35,7 @@ from pytest_evals.core.request import (
     Render,
     Request,
     Response,
+    images_of,
     with_tools,
 )
 from pytest_evals.core.returned import RETURNED
@@ -300,7 +301,9 @@ def _once(request: Request) -> object:
 def _arguments(request: Request) -> dict[str, Any]:
     """The arguments of an lm-eval request."""
     if isinstance(request, Loglikelihood):
-        return {"arg_0": _messages(request.context), "arg_1": request.continuation}
+        pair = {"arg_0": _messages(request.context), "arg_1": request.continuation}
+        images = _images(request)
+        return {**pair, "arg_2": images} if images else pair
     if isinstance(request, Generate):
         settings = {
             "until": request.stop,
@@ -308,9 +311,9 @@ def _arguments(request: Request) -> dict[str, Any]:
             "temperature": request.temperature,
             "do_sample": request.temperature > 0,
             **{
-                name: _setting(name, value)
+                name: value
                 for name, value in public_options(request.options)
-                if name != PLACED_IMAGES
+                if name not in IMAGE_OPTIONS
             },
             **_images(request),
         }
@@ -318,24 +321,21 @@ def _arguments(request: Request) -> dict[str, Any]:
     return {"arg_0": request.text}
 
 
-def _setting(name: str, value: Any) -> Any:
-    """A generation argument; of an image its hash."""
-    if name not in IMAGE_OPTIONS:
-        return value
-    return [_sha(str(url).encode("ascii")) for url in value]
-
-
-def _images(request: Generate) -> dict[str, Any]:
-    """The images in the messages of a request: their places, hashes and paths."""
-    placed = dict(request.options).get(PLACED_IMAGES, ())
-    keys = ("message", "at", "sha256", "detail", "path")
-    images = [dict(zip(keys, one[:5], strict=True)) for one in placed]
-    return {PLACED_IMAGES: images} if images else {}
+def _images(request: Request) -> dict[str, Any]:
+    """The images of a request: hashes, and of those in messages also places and
+    paths."""
+    given = images_of(request)
+    found: dict[str, Any] = {name: [*value] for name, value in public_options(given)}
+    if PLACED_IMAGES in found:
+        keys = ("message", "at", "sha256", "detail", "path")
+        placed = dict(given)[PLACED_IMAGES]
+        found[PLACED_IMAGES] = [dict(zip(keys, one, strict=False)) for one in placed]
+    return found
 
 
 def _prompt(arguments: Mapping[str, Any]) -> bytes:
     """A prompt as bytes for its hash, with its images."""
-    settings = arguments.get("arg_1")
+    settings = arguments.get("arg_2", arguments.get("arg_1"))
     images = settings.get(PLACED_IMAGES, ()) if isinstance(settings, dict) else ()
     return _text(arguments["arg_0"]) + _bytes("".join(one["sha256"] for one in images))
 

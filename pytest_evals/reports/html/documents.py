@@ -197,7 +197,8 @@ def _add_images(
     """Add images to the messages that contain them, and their names to the text."""
     seen: set[int] = set()
     for request, one in zip(asked, mapping(row.get("arguments")).values(), strict=True):
-        images = mapping(one.get("arg_1")).get(PLACED_IMAGES)
+        shown = one.get("arg_2", one.get("arg_1"))
+        images = mapping(shown).get(PLACED_IMAGES)
         if request["prompt"] in seen or not isinstance(images, list):
             continue
         seen.add(request["prompt"])

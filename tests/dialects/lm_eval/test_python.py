@@ -217,7 +217,10 @@ def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_pat
     ("requests", "fault"),
     [
         ("Instance('guess', doc, (ctx,), 0, metadata)", "of type 'guess'"),
-        ("Instance('loglikelihood', doc, (ctx, 'a', {}), 0, metadata)", "3 arguments"),
+        (
+            "Instance('loglikelihood', doc, (ctx, 'a', {}, 1), 0, metadata)",
+            "4 arguments",
+        ),
         ("Instance('loglikelihood', doc, (ctx, 5), 0, metadata)", "not 5"),
         ("Instance('generate_until', doc, (ctx, 5), 0, metadata)", "mapping"),
     ],

@@ -411,10 +411,10 @@ def test_documents_with_sound_are_collected_and_refused_one_by_one(toy):
     assert str(error.value) == what
 
 
-def test_images_support_generation_only(toy):
+def test_whole_texts_have_no_images(toy):
     with pytest.raises(TaskFileError) as error:
-        toy("output_type: loglikelihood\ndoc_to_image: [q]\n")
+        toy("output_type: loglikelihood_rolling\ndoc_to_image: [q]\n")
     assert str(error.value) == (
-        "toy.yaml:4: doc_to_image: images support generation only\n"
+        "toy.yaml:4: doc_to_image: a text without a prompt has no images\n"
         "  fix: output_type: generate_until"
     )

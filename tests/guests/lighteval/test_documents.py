@@ -8,6 +8,7 @@ import pytest
 
 from pytest_evals.core.request import (
     IMAGES,
+    ImageLoglikelihood,
     Message,
 )
 from pytest_evals.errors import DocumentError, TaskFileError
@@ -220,12 +221,15 @@ def test_images_travel_behind_the_text_of_a_chat(module, problems):
     )
     (url,) = dict(request.options)[IMAGES]
     assert url == "data:image/png;base64,iVBORyBQTkc="
-    message = problems(
-        module,
-        f"{PICTURES}TASKS_TABLE = [task(prompt_function=see, "
-        "metrics=[Metrics.loglikelihood_acc])]",
+    scored = "task(prompt_function=see, metrics=[Metrics.loglikelihood_acc])"
+    (task,) = module(
+        f"{PICTURES}TASKS_TABLE = [{scored}]",
+        "parity|2",
+        metadata={"identical_prompts": True},
     )
-    assert "documents with images support generation only" in message
+    (request,) = task.ask(0).requests
+    assert isinstance(request, ImageLoglikelihood)
+    assert dict(request.options) == {IMAGES: (url,)}
 
 
 def test_rows_with_images_are_the_same_in_every_process():

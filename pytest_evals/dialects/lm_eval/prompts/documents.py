@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.request import LEADING_IMAGES, Generate, Request
+from pytest_evals.core.request import LEADING_IMAGES, Request, with_images
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.data.rows import EncodingError, document_ids, selection
@@ -188,12 +187,8 @@ class _Loaded:
     ) -> tuple[Request, ...]:
         if self._images is None:
             return requests
-        images = (LEADING_IMAGES, self._images(row))
-        return tuple(
-            replace(request, options=tuple(sorted((*request.options, images))))
-            for request in requests
-            if isinstance(request, Generate)
-        )
+        images = ((LEADING_IMAGES, self._images(row)),)
+        return tuple(with_images(request, images) for request in requests)
 
     def _question(self, row: Row) -> Question:
         # User functions get a copy, because they may modify the row.

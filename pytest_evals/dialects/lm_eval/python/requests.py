@@ -22,6 +22,7 @@ from pytest_evals.core.request import (
     Request,
     Role,
     Rolling,
+    with_images,
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.chat import ChatText
@@ -69,9 +70,9 @@ def repeats_of(instance: Any) -> int:
 
 def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
     kind, arguments = instance.request_type, tuple(instance.args)
-    if kind == Loglikelihood.kind and len(arguments) == 2:
-        context, continuation = arguments
-        return Loglikelihood(_prompt(context, chats), _text(continuation))
+    if kind == Loglikelihood.kind and len(arguments) in (2, 3):
+        pair = Loglikelihood(_prompt(arguments[0], chats), _text(arguments[1]))
+        return pair if len(arguments) == 2 else _with_images(pair, arguments[2])
     if kind == Generate.kind and len(arguments) in (2, 3):
         request = _generate(_prompt(arguments[0], chats), arguments[1])
         return request if len(arguments) == 2 else _with_images(request, arguments[2])
@@ -85,11 +86,11 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
         )
     raise DocumentError(
         f"construct_requests returned a {kind} request with {len(arguments)} "
-        "arguments; images support generation only, and audio is not supported"
+        "arguments; a third one may have images, and audio is not supported"
     )
 
 
-def _with_images(request: Generate, media: Any) -> Generate:
+def _with_images(request: Request, media: Any) -> Request:
     """Add lm-eval's auxiliary arguments."""
     given = dict(media) if isinstance(media, Mapping) else {"": media}
     urls = image_urls(given.pop("visual", None), Path.cwd())
@@ -98,8 +99,7 @@ def _with_images(request: Generate, media: Any) -> Generate:
             "construct_requests: only text and images are supported, not "
             f"{', '.join(map(repr, given))}"
         )
-    shown = (LEADING_IMAGES, urls)
-    return replace(request, options=tuple(sorted((*request.options, shown))))
+    return with_images(request, ((LEADING_IMAGES, urls),))
 
 
 def _generate(prompt: Prompt, arguments: Any) -> Generate:

@@ -89,7 +89,7 @@ class GenerationEngine:
         self._budget = budget
         self._think_end = think_end
         self._scaling = length_dependence_of(model.config)
-        self._ends = _end_ids(model, encoder)
+        self._ends = end_ids(model, encoder)
         self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
@@ -222,7 +222,7 @@ _STOPPED_THINKING = (
 )
 
 
-def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
+def end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
     """Ids of end-of-sequence tokens: those of the model's ``generation_config`` and the
     tokenizer's."""
     named = model.generation_config.eos_token_id

@@ -98,11 +98,8 @@ def sampling_params_of(
     options = without_tools(options)  # they are part of the prompt
     seed = options.pop(SEED, None)  # part of the request's own seed
     n_top = options.pop(TOP_LOGPROBS, None) or 0
-    if not IMAGE_OPTIONS.isdisjoint(options):
-        return InvalidRequestError(
-            "this model reads texts, and the request shows images; an openai: model "
-            "of a server that takes images can be asked"
-        )
+    for name in IMAGE_OPTIONS:
+        options.pop(name, None)  # empty; images are part of the prompt
     if GRAMMAR in options:
         return InvalidRequestError(
             "this model cannot be held to a grammar; an openai: model of a server with "

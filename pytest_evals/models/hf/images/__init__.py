@@ -1,0 +1,1 @@
+"""Requests with images to models of transformers."""

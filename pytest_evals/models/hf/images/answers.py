@@ -1,0 +1,89 @@
+"""Responses to requests with images: generations, and log-likelihoods of
+continuations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.core.request import (
+    Generate,
+    ImageLoglikelihood,
+    Loglikelihood,
+    Request,
+    Response,
+)
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.engine.generation_options import slow_settings
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    sampling_params_of,
+)
+from pytest_evals.models.hf.images.generation import TextJob, TextRunner
+from pytest_evals.models.hf.images.runner import ImageRuntime
+from pytest_evals.models.hf.images.scoring import ContextJob, ContinuationRunner
+from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+
+
+class ImageAnswers:
+    """Answers requests with images."""
+
+    def __init__(self, runtime: ImageRuntime) -> None:
+        self._runtime = runtime
+        self._texts = TextRunner(runtime)
+        self._continuations = ContinuationRunner(runtime)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """Warnings about the results so far."""
+        yield from self._runtime.notes
+
+    def answer(self, requests: Mapping[int, Request]) -> Iterator[Sequence[Answer]]:
+        """Responses with the positions of their requests, batch by batch."""
+        contexts: dict[Any, ContextJob] = {}
+        groups: dict[SamplingParams, list[TextJob]] = {}
+        for position, request in requests.items():
+            try:
+                if isinstance(request, ImageLoglikelihood):
+                    self._add(contexts, position, request)
+                elif isinstance(request, Generate):
+                    job = self._job(position, request)
+                    groups.setdefault(job.params, []).append(job)
+            except DocumentError as error:
+                yield [(position, Response(error=str(error)))]
+        self._runtime.notes |= self._runtime.prompts.notes
+        if contexts:
+            jobs = [*contexts.values()]
+            longest = max(len(job.ids) for job in jobs)
+            yield from self._continuations.run(jobs, longest)
+        for params, texts in groups.items():
+            longest = max(job.request.max_tokens for job in texts)
+            singly = bool(params.temperature or params.slow)
+            yield from self._texts.run(texts, longest, singly=singly)
+
+    def _job(self, position: int, request: Generate) -> TextJob:
+        config = self._runtime.model.generation_config
+        params = sampling_params_of(request, config, slow_settings(config))
+        if isinstance(params, InvalidRequestError):
+            raise params
+        prompt = self._runtime.prompts.of(request)
+        return TextJob(position, request, prompt, params)
+
+    def _add(
+        self,
+        contexts: dict[Any, ContextJob],
+        position: int,
+        request: ImageLoglikelihood,
+    ) -> None:
+        """Add a continuation to the context with which it is scored. White space at the
+        end of the context belongs to the continuation, as in text."""
+        prompt = self._runtime.prompts.of(request)
+        text = Loglikelihood(prompt.text, request.continuation)
+        (pair,) = self._runtime.encoder.pairs([text])
+        if isinstance(pair, InvalidRequestError):
+            raise pair
+        ids = pair.continuation.tolist()
+        prompt = prompt._replace(text=prompt.text.rstrip())
+        key = (prompt, tuple(ids[:-1]))
+        contexts.setdefault(key, ContextJob(prompt, [])).members.append((position, ids))

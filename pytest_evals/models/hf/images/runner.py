@@ -1,0 +1,229 @@
+"""Runs requests with images in batches.
+
+Whether a batch gives the logits of single calls is tested with the first one; if it
+does not, or memory runs out, requests run one by one.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Generic, Protocol, TypeVar
+
+from torch import Tensor
+
+from pytest_evals.core.request import Response
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.engine.device_memory import or_none
+from pytest_evals.models.hf.forward import TokenCounts, has_rounding
+from pytest_evals.models.hf.images.batches import EncodedBatch, ImageBatches
+from pytest_evals.models.hf.images.processor import (
+    IDS,
+    EncodedPrompts,
+    ImageProcessor,
+    on_device,
+)
+from pytest_evals.models.hf.loader import LoadedModel
+from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
+from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
+
+MAX_ROWS = {"cpu": 8}
+"""Most rows of a batch; 64 on a GPU."""
+TESTED_ROWS = 2
+"""Rows of the first batch, which is tested."""
+
+
+class ImageRuntime:
+    """A model with its processor, which is loaded for the first request with images."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        encoder: RequestEncoder,
+        counters: TokenCounts,
+        batch_tokens: int,
+    ) -> None:
+        """``batch_tokens``: most tokens of a batch, those of images included."""
+        self.loaded = loaded
+        self.model = loaded.model
+        self.encoder = encoder
+        self.notes: dict[str, None] = {}
+        """Warnings about the results so far."""
+        self._counters = counters
+        self._batch_tokens = batch_tokens
+        self._longest = 0
+
+    @cached_property
+    def processor(self) -> ImageProcessor:
+        """The processor."""
+        return ImageProcessor(self.model.config, self.loaded.settings)
+
+    @cached_property
+    def prompts(self) -> ImagePrompts:
+        """Makes prompts of requests."""
+        return self.processor.prompts()
+
+    @cached_property
+    def batches(self) -> ImageBatches:
+        """Decodes and encodes."""
+        return ImageBatches(self.processor, self.loaded.settings)
+
+    def n_rows(self, n_new: int) -> int:
+        """Most rows of the next batch, of which each gets up to ``n_new`` tokens."""
+        if not self._longest:
+            return TESTED_ROWS
+        rows = self.loaded.settings.batch_size
+        most = rows or MAX_ROWS.get(self.model.device.type, 64)
+        return max(1, min(most, self._batch_tokens // (self._longest + n_new)))
+
+    def count(self, encoded: EncodedPrompts) -> None:
+        """Count the tokens of a batch."""
+        self._longest = max(self._longest, *encoded.lengths)
+        self._counters.add(encoded.tensors[IDS].numel(), sum(encoded.lengths))
+
+    def halve(self) -> None:
+        """Make batches smaller: memory ran out."""
+        self._batch_tokens = max(1, self._batch_tokens // 2)
+
+    def placed(self, encoded: EncodedPrompts) -> dict[str, Tensor]:
+        """The tensors as arguments of the model."""
+        return on_device(encoded.tensors, self.model.device, self.model.dtype)
+
+
+class ImageJob(Protocol):
+    """Something to compute after a prompt with images."""
+
+    @property
+    def prompt(self) -> ImagePrompt:
+        """The prompt."""
+        ...
+
+
+J = TypeVar("J", bound=ImageJob)
+
+
+class BatchRunner(Generic[J]):
+    """Runs jobs of one kind."""
+
+    def __init__(self, runtime: ImageRuntime) -> None:
+        self._runtime = runtime
+        self._may_batch: bool | None = None  # Unknown until the first batch
+
+    def run(
+        self, jobs: Sequence[J], n_new: int, *, singly: bool = False
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses by position, batch by batch.
+
+        Args:
+            n_new: Most tokens that a row gets.
+            singly: Whether each job runs alone.
+        """
+
+        def n_rows() -> int:
+            alone = singly or self._may_batch is False
+            return 1 if alone else self._runtime.n_rows(n_new)
+
+        prompts = [job.prompt for job in jobs]
+        for batch in self._runtime.batches.encoded(prompts, n_rows):
+            yield self._answers(batch, jobs)
+
+    def _answers(self, batch: EncodedBatch, jobs: Sequence[J]) -> Sequence[Answer]:
+        some, encoded = [jobs[number] for number in batch.numbers], batch.encoded
+        if isinstance(encoded, DocumentError):
+            return [one for job in some for one in self._errors(job, str(encoded))]
+        sized = zip(some, encoded.lengths, strict=True)
+        why = next(
+            (text for text in (self._why_not(*one) for one in sized) if text), ""
+        )
+        if why and len(some) == 1:
+            return self._errors(some[0], why)
+        done: Sequence[Answer] | None = None
+        if len(some) == 1 or (not why and self._is_exact(batch, encoded, jobs)):
+            self._runtime.count(encoded)
+            begun = time.perf_counter()
+            done = or_none(lambda: self._run(encoded, some, begun))
+            if done is None:
+                self._runtime.halve()
+        if done is not None:
+            return done
+        if len(some) > 1:
+            singles = self._singles(batch, jobs)
+            return [answer for one in singles for answer in self._answers(one, jobs)]
+        n = encoded.lengths[0]
+        return self._errors(
+            some[0], f"{n} tokens, images included, do not fit into the device's memory"
+        )
+
+    def _is_exact(
+        self, batch: EncodedBatch, encoded: EncodedPrompts, jobs: Sequence[J]
+    ) -> bool:
+        """Whether a batch gives the logits of single calls; tested once."""
+        if self._may_batch is None:
+            self._may_batch = self._tested(batch, encoded, jobs)
+            if not self._may_batch:
+                self._runtime.notes[_ALONE] = None
+        return self._may_batch
+
+    def _tested(
+        self, batch: EncodedBatch, encoded: EncodedPrompts, jobs: Sequence[J]
+    ) -> bool:
+        some = [jobs[number] for number in batch.numbers]
+        singles = [*self._singles(batch, jobs)]
+        alone = [
+            self._logits(one.encoded, [job])[0]
+            for one, job in zip(singles, some, strict=True)
+            if isinstance(one.encoded, EncodedPrompts)
+        ]
+        found = or_none(lambda: self._logits(encoded, some))
+        return found is not None and all(
+            relative_error(one, other) <= tolerance(self._runtime.model)
+            for one, other in zip(found, alone, strict=True)
+        )
+
+    def _singles(
+        self, batch: EncodedBatch, jobs: Sequence[J]
+    ) -> Iterator[EncodedBatch]:
+        prompts = [job.prompt for job in jobs]
+        return self._runtime.batches.again(batch.numbers, prompts)
+
+    @abstractmethod
+    def _why_not(self, job: J, n_prompt: int) -> str:
+        """Why a job cannot run with a prompt of this length; empty if it can."""
+
+    @abstractmethod
+    def _logits(self, encoded: EncodedPrompts, jobs: Sequence[J]) -> list[Tensor]:
+        """Logits of each job, to be compared."""
+
+    @abstractmethod
+    def _run(
+        self, encoded: EncodedPrompts, jobs: Sequence[J], begun: float
+    ) -> list[Answer]:
+        """Responses to a batch, which started at ``begun`` (``time.perf_counter``)."""
+
+    @abstractmethod
+    def _errors(self, job: J, why: str) -> list[Answer]:
+        """Error responses."""
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """The largest difference of logits, relative to the largest one."""
+    size = expected.abs().max().clamp(min=1e-6)
+    return float((found - expected).abs().max() / size)
+
+
+def tolerance(model: object) -> float:
+    """Most :func:`relative_error` of logits that are equal except for rounding."""
+    return 0.02 if has_rounding(model) else 1e-4
+
+
+def error_at(position: int, why: str) -> Answer:
+    """An error response."""
+    return position, Response(error=why)
+
+
+_ALONE = (
+    "requests with images run one by one: in a batch this model gives other numbers"
+)

@@ -1,0 +1,251 @@
+"""Log-probabilities of continuations after contexts with images.
+
+The processor encodes the context and its images only; the ids of the continuation are
+appended to the tensors that have a value for each token. What such a tensor has for the
+tokens of a continuation depends on the model, so values are tried out against
+generation that is forced to the same tokens; if none is right, that is used instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import LogitsProcessor, LogitsProcessorList
+
+from pytest_evals.core.request import Response
+from pytest_evals.models.engine.scorer import NOT_A_NUMBER
+from pytest_evals.models.hf.images.batches import EncodedBatch
+from pytest_evals.models.hf.images.processor import (
+    IDS,
+    MASK,
+    EncodedPrompts,
+    on_device,
+)
+from pytest_evals.models.hf.images.runner import (
+    BatchRunner,
+    ImageRuntime,
+    error_at,
+    relative_error,
+    tolerance,
+)
+from pytest_evals.models.images.prompts import ImagePrompt
+from pytest_evals.models.prefetch import Answer
+
+FILLS = (0, 1)
+"""Values of further tensors for the tokens of a continuation."""
+N_TRIED = 4
+"""Tokens of the continuation in self-tests."""
+Ids = Sequence[int]
+Fill = Mapping[str, int]
+
+
+class ContextJob(NamedTuple):
+    """Continuations of a context that differ in their last token only."""
+
+    prompt: ImagePrompt
+    members: list[tuple[int, list[int]]]
+    """Positions of requests, with the ids of their continuations."""
+
+    @property
+    def ids(self) -> list[int]:
+        """A continuation; its last token is not read by the model."""
+        return self.members[0][1]
+
+
+class ContinuationRunner(BatchRunner[ContextJob]):
+    """Computes log-probabilities of continuations."""
+
+    def __init__(self, runtime: ImageRuntime) -> None:
+        super().__init__(runtime)
+        forward = inspect.signature(runtime.model.forward)
+        self._keeps = "logits_to_keep" in forward.parameters
+        self._is_chosen = False
+        self._fill: Fill | None = None
+        """The value of each further tensor for tokens of a continuation; ``None`` for
+        forced generation."""
+
+    def _why_not(self, job: ContextJob, n_prompt: int) -> str:
+        window = self._runtime.loaded.max_length
+        if n_prompt + len(job.ids) - 1 <= window:
+            return ""
+        return (
+            f"the context has {n_prompt} tokens, images included, and the continuation "
+            f"{len(job.ids)}; the model's window has {window}\n"
+            "  fix: set max_pixels or image_max_side"
+        )
+
+    def _tested(
+        self,
+        batch: EncodedBatch,
+        encoded: EncodedPrompts,
+        jobs: Sequence[ContextJob],
+    ) -> bool:
+        first = next(self._singles(batch, jobs)).encoded
+        if isinstance(first, EncodedPrompts):
+            self._choose(first, jobs[batch.numbers[0]].ids)
+        return self._fill is not None and super()._tested(batch, encoded, jobs)
+
+    def _logits(
+        self, encoded: EncodedPrompts, jobs: Sequence[ContextJob]
+    ) -> list[Tensor]:
+        """(N, V) float32 of each job: the logits of its continuation's tokens."""
+        if len(jobs) == 1:
+            self._choose(encoded, jobs[0].ids)
+        if self._fill is None:
+            return [self._forced(encoded, jobs[0].ids)]
+        return self._in_one_pass(encoded, [job.ids for job in jobs], self._fill)
+
+    def _run(
+        self, encoded: EncodedPrompts, jobs: Sequence[ContextJob], begun: float
+    ) -> list[Answer]:
+        found = self._logits(encoded, jobs)
+        share = (time.perf_counter() - begun) / sum(len(job.members) for job in jobs)
+        rows = zip(jobs, found, encoded.lengths, strict=True)
+        return [
+            answer
+            for job, logits, n in rows
+            for answer in _scored(job, logits, n, share)
+        ]
+
+    def _errors(self, job: ContextJob, why: str) -> list[Answer]:
+        return [error_at(position, why) for position, _ in job.members]
+
+    def _choose(self, encoded: EncodedPrompts, ids: Ids) -> None:
+        """Choose once, with a single prompt, how logits are computed."""
+        if self._is_chosen:
+            return
+        self._is_chosen = True
+        tokens = ([*ids] * N_TRIED)[:N_TRIED]
+        expected = self._forced(encoded, tokens)
+        names = sorted(encoded.of_tokens().keys() - {IDS, MASK})
+        best = tolerance(self._runtime.model)
+        for values in product(FILLS, repeat=len(names)):
+            fill = dict(zip(names, values, strict=True))
+            try:
+                (found,) = self._in_one_pass(encoded, [tokens], fill)
+            except _REFUSALS:
+                continue
+            error = relative_error(found, expected)
+            if error < best:
+                best, self._fill = error, fill
+        if self._fill is None:
+            self._may_batch = False
+            self._runtime.notes[_FORCED] = None
+
+    @torch.inference_mode()
+    def _in_one_pass(
+        self, encoded: EncodedPrompts, ids: Sequence[Ids], fill: Fill
+    ) -> list[Tensor]:
+        starts = [n - 1 for n in encoded.lengths]
+        spans = [range(n, n + len(one)) for n, one in zip(starts, ids, strict=True)]
+        kept = sorted({place for span in spans for place in span})
+        model = self._runtime.model
+        options: dict[str, Any] = {}
+        if self._keeps:
+            options = {"logits_to_keep": torch.tensor(kept, device=model.device)}
+        inputs = {**encoded.tensors, **self._extended(encoded, ids, fill)}
+        placed = on_device(inputs, model.device, model.dtype)
+        found = model(**placed, use_cache=False, **options).logits
+        at = {place: i for i, place in enumerate(kept)} if self._keeps else None
+        return [
+            found[row, [place if at is None else at[place] for place in span]].float()
+            for row, span in enumerate(spans)
+        ]
+
+    def _extended(
+        self, encoded: EncodedPrompts, ids: Sequence[Ids], fill: Fill
+    ) -> dict[str, Tensor]:
+        """The tensors with a value for each token, with continuations, padded on the
+        right: positions then begin at 0 in each row."""
+        known, lengths = encoded.tensors[MASK].bool(), encoded.lengths
+        width = max(n + len(one) - 1 for n, one in zip(lengths, ids, strict=True))
+        made = {}
+        for name, values in encoded.of_tokens().items():
+            padding = self._runtime.processor.pad_id if name == IDS else 0
+            rows = values.new_full((len(values), width), padding)
+            for row, (n, one) in enumerate(zip(lengths, ids, strict=True)):
+                rows[row, :n] = values[row][known[row]]
+                tail = rows[row, n : n + len(one) - 1]
+                if name == IDS:
+                    tail.copy_(torch.as_tensor([*one[:-1]], dtype=rows.dtype))
+                else:
+                    tail.fill_(1 if name == MASK else fill[name])
+            made[name] = rows
+        return made
+
+    @torch.inference_mode()
+    def _forced(self, encoded: EncodedPrompts, ids: Ids) -> Tensor:
+        """(N, V): the logits of a single row, step by step."""
+        n_prompt = encoded.tensors[IDS].shape[1]
+        found = self._runtime.model.generate(
+            **self._runtime.placed(encoded),
+            logits_processor=LogitsProcessorList([_Forced(ids, n_prompt)]),
+            pad_token_id=self._runtime.processor.pad_id,
+            max_new_tokens=len(ids),
+            eos_token_id=self._runtime.loaded.n_embeddings,  # no token ends it
+            do_sample=False,
+            num_beams=1,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        return torch.cat([step.float() for step in found.logits])
+
+
+class _Forced(LogitsProcessor):
+    """Allows one token at each step."""
+
+    def __init__(self, ids: Ids, n_prompt: int) -> None:
+        self._ids = ids
+        self._n_prompt = n_prompt
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(B, V) scores."""
+        allowed = self._ids[input_ids.shape[1] - self._n_prompt]
+        found = torch.full_like(scores, -torch.inf)
+        found[:, allowed] = 0.0
+        return found
+
+
+def _scored(
+    job: ContextJob, logits: Tensor, n_prompt: int, elapsed_s: float
+) -> Iterator[Answer]:
+    """Responses to all continuations of a context, of its (N, V) logits."""
+    logprobs = logits.log_softmax(dim=-1)
+    likeliest = logits.argmax(dim=-1)
+    is_finite = bool(torch.isfinite(logprobs).all())
+    for position, ids in job.members:
+        if not is_finite:
+            yield position, Response(error=NOT_A_NUMBER, elapsed_s=elapsed_s)
+            continue
+        tokens = torch.as_tensor(ids, device=logits.device)
+        yield (
+            position,
+            Response(
+                logprob=float(logprobs.gather(1, tokens[:, None]).sum()),
+                greedy=bool((likeliest == tokens).all()),
+                n_prompt_tokens=n_prompt,
+                n_tokens=len(ids),
+                elapsed_s=elapsed_s,
+            ),
+        )
+
+
+_REFUSALS = (
+    IndexError,
+    KeyError,
+    RuntimeError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+"""Exceptions of models for values that they do not expect."""
+_FORCED = (
+    "choices after images are scored token by token, which is slow: in one pass this "
+    "model gives other numbers"
+)

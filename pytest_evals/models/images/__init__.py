@@ -1,0 +1,2 @@
+"""Images in requests to models on this machine: settings, prompts with placeholders,
+and decoding."""

@@ -1,0 +1,161 @@
+"""Prompts with images: the text with the model's placeholders, and the images in their
+order.
+
+Images of lm-eval's tasks are at ``<image>`` in the text, as in lm-eval 0.4.13
+(``models/hf_vlms.py``); those of lighteval follow the text (lighteval 0.13.0,
+``prompt_manager.py``); those of cases are where the case has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import (
+    IMAGES,
+    LEADING_IMAGES,
+    PLACED_IMAGES,
+    Generate,
+    ImageLoglikelihood,
+    Message,
+    Prompt,
+    with_tools,
+)
+from pytest_evals.errors import DocumentError
+from pytest_evals.models.images.pictures import ImageFile
+from pytest_evals.models.images.settings import ImageSettings
+
+TAG = "<image>"
+"""An image in the text of an lm-eval task."""
+Parts = list[dict[str, str]]
+"""The content of a message for chat templates: texts and places of images."""
+
+
+class ImagePrompt(NamedTuple):
+    """A prompt as a processor takes it."""
+
+    text: str
+    images: tuple[ImageFile, ...]
+    is_bare: bool  # Whether the text already has the tokenizer's first token
+
+
+class ImagePrompts:
+    """Makes prompts of requests."""
+
+    def __init__(
+        self,
+        settings: ImageSettings,
+        placeholder: str,
+        render: Callable[[Sequence[Message]], str],
+        bos: str,
+    ) -> None:
+        """Prepare for a model.
+
+        Args:
+            placeholder: The placeholder string of an image outside of chats.
+            render: Renders a chat whose messages have :data:`Parts` as content.
+            bos: The tokenizer's first string; empty for none.
+        """
+        self._settings = settings
+        self._placeholder = placeholder
+        self._render = render
+        self._bos = bos
+        self.notes: dict[str, None] = {}
+        """Warnings about the prompts so far."""
+
+    def of(self, request: Generate | ImageLoglikelihood) -> ImagePrompt:
+        """The prompt of a request.
+
+        Raises:
+            DocumentError: An image or the chat is invalid.
+        """
+        options = dict(request.options)
+        prompt: Prompt = (
+            with_tools(request) if isinstance(request, Generate) else request.context
+        )
+        files = _files(options)
+        most = self._settings.max_images
+        if len(files) > most and LEADING_IMAGES not in options:
+            raise DocumentError(
+                f"the request has {len(files)} images; the model's max_images is {most}"
+            )
+        if isinstance(prompt, str):
+            text = self._plain(prompt, len(files), options)
+        else:
+            text = self._render([*self._chat(prompt, options)])
+        # lm-eval and lighteval let the processor add a second one.
+        is_own = PLACED_IMAGES in options
+        is_bare = is_own and bool(self._bos) and text.startswith(self._bos)
+        return ImagePrompt(text, tuple(files[:most]), is_bare)
+
+    def _plain(self, text: str, n: int, options: Mapping[str, Any]) -> str:
+        """A text that is not a chat, with placeholders."""
+        if LEADING_IMAGES not in options:
+            return text + self._placeholder * n
+        first, *rest = text.split(TAG)
+        most = self._settings.max_images
+        if len(rest) > most and self._placeholder != TAG:
+            self.notes[_KEPT.format(most)] = None
+        kept = "" if self._placeholder == TAG else TAG
+        places = [self._placeholder if i < most else kept for i in range(len(rest))]
+        return first + "".join(
+            place + part for place, part in zip(places, rest, strict=True)
+        )
+
+    def _chat(
+        self, chat: Sequence[Message], options: Mapping[str, Any]
+    ) -> Iterator[Message]:
+        last = max((i for i, m in enumerate(chat) if m.role == "user"), default=-1)
+        for number, message in enumerate(chat):
+            content: Any = message.content
+            if message.role in _ROLES:
+                content = self._content(number, message.content, options)
+            if number == last and options.get(IMAGES):
+                content += [{"type": "image"}] * len(options[IMAGES])
+            yield message._replace(content=content)
+
+    def _content(self, number: int, text: str, options: Mapping[str, Any]) -> Parts:
+        if LEADING_IMAGES in options:
+            return _tagged(text, self._settings)
+        placed = [one for one in options.get(PLACED_IMAGES, ()) if one[0] == number]
+        parts, start = Parts(), 0
+        for _, at, *_ in placed:
+            parts += [*_text(text[start:at]), {"type": "image"}]
+            start = at
+        return [*parts, *_text(text[start:])]
+
+
+def _tagged(text: str, settings: ImageSettings) -> Parts:
+    """The parts of a message of an lm-eval task (``apply_chat_template``)."""
+    first, *rest = text.split(TAG)
+    if not settings.interleave:
+        n = min(settings.max_images, len(rest))
+        return [{"type": "image"}] * n + [
+            {"type": "text", "text": first + "".join(rest)}
+        ]
+    parts = _text(first)
+    for number, part in enumerate(rest):
+        parts += [{"type": "image"}] * (number < settings.max_images) + _text(part)
+    return parts
+
+
+def _text(text: str) -> Parts:
+    return [{"type": "text", "text": text}] if text else []
+
+
+def _files(options: Mapping[str, Any]) -> list[ImageFile]:
+    urls = (*options.get(LEADING_IMAGES, ()), *options.get(IMAGES, ()))
+    files = [ImageFile.of_url(url, i) for i, url in enumerate(urls, start=1)]
+    placed = enumerate(options.get(PLACED_IMAGES, ()), start=1)
+    for number, (_, _, digest, _, name, source) in placed:
+        files.append(
+            ImageFile(source, digest, repr(name) if name else f"image {number}")
+        )
+    return files
+
+
+_ROLES = ("system", "user", "assistant")
+_KEPT = (
+    "texts with more than max_images={} images keep the other <image> tags, as in "
+    "lm-eval"
+)
