@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore = ["images", "tasks"]
+collect_ignore = ["images", "tasks", "vision"]
 
 
 @pytest.fixture(scope="session")

@@ -224,3 +224,21 @@ def _chat(image: str) -> str:
 def _save(folder: Path, model: Any, processor: Any) -> None:
     model.eval().save_pretrained(folder)
     processor.save_pretrained(folder)
+
+
+def fill(folder: Path) -> None:
+    """Replace all weights of a checkpoint by a formula, so that they do not depend on
+    the random generator of a version of torch."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    for number, name in enumerate(sorted(weights)):
+        one = weights[name]
+        places = torch.arange(one.numel(), dtype=torch.float64) + 1
+        waves = torch.sin(places * (1.3 + 0.37 * number)) * 0.3
+        is_scale = "norm" in name and name.endswith("weight")
+        values = (waves * 0.3 + 1.0) if is_scale else waves
+        weights[name] = values.reshape(one.shape).to(one.dtype)
+    save_file(weights, path, metadata={"format": "pt"})
