@@ -196,6 +196,9 @@ class Asked(NamedTuple):
     requests: tuple[Request, ...]
 
 
+RowLines = tuple[Path, Sequence[int]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task, ready to run.
@@ -251,6 +254,8 @@ class Task:
         variant: Which of an eval's prompts it has; empty if the eval has one.
         remedies: Cause of wrong answers → how the task file removes it
             (:mod:`pytest_evals.scorers.near_misses`).
+        row_lines: Returns the text file of its rows and the first line of each, from 1;
+            no lines if they are unknown.
         warnings: Warnings known so far: more are added after its rows were read, and
             after its documents were prompted.
     """
@@ -285,6 +290,7 @@ class Task:
     config: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     remedies: Mapping[str, str] = field(default_factory=dict)
+    row_lines: Callable[[], RowLines] | None = None
     warnings: Callable[[], tuple[str, ...]] = tuple
 
     @property

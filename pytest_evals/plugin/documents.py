@@ -19,6 +19,7 @@ from _pytest.mark.structures import NodeKeywords
 
 from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import Task
+from pytest_evals.errors import Place
 from pytest_evals.plugin.junit import wants_properties
 from pytest_evals.plugin.messages import (
     DocumentFailed,
@@ -27,6 +28,7 @@ from pytest_evals.plugin.messages import (
     users_traceback,
 )
 from pytest_evals.plugin.models.definitions import Definition
+from pytest_evals.plugin.row_lines import LinesOfTask, lines_of
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.suite import TaskRun
@@ -88,6 +90,8 @@ class EvalFile(pytest.File):
         """Return one item a document. ``places``: which of its documents; ``None``
         for all."""
         task, name = run.task, run.name
+        found = lines_of(task, self.path, self.named, self.config)
+        self.row_lines[task.name] = found
         ids, indices = run.ids, run.indices
         if places is not None:
             ids, indices = [ids[n] for n in places], [indices[n] for n in places]
@@ -117,6 +121,11 @@ class EvalFile(pytest.File):
     def named(self) -> str:
         """Its node id, which pytest formats at each access."""
         return self.nodeid
+
+    @cached_property
+    def row_lines(self) -> dict[str, LinesOfTask]:
+        """Task → file and lines of its rows, for editors."""
+        return {}
 
     per_document = False
     """Whether each document is set up, and not only the first one of the file."""
@@ -211,12 +220,17 @@ class EvalItem(pytest.Item):
     word: str
     """Its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …"""
 
+    @property
+    def place(self) -> Place:
+        """Where its task or gate is defined, for messages."""
+        raise NotImplementedError
+
     def mark(self, report: pytest.TestReport) -> None:
         """Add the result to a report. A skipped one points at the task file instead of
         our code."""
         if isinstance(report.longrepr, tuple):
-            path, line, _ = self.reportinfo()
-            report.longrepr = (str(path), line or 0, report.longrepr[2])
+            place = self.place
+            report.longrepr = (str(place.path), place.line, report.longrepr[2])
         if report.when == "call":
             vars(report)["evals_word"] = self.word
 
@@ -272,12 +286,24 @@ class DocItem(EvalItem):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """File and name, without resolving the path again for each document."""
-        return (self.parent.named, None, self.name)
+        """File and line of its row, and its name, without resolving the path again for
+        each document."""
+        task, index = self.job.task, self.job.index
+        found = self.parent.row_lines[task.name]
+        line = found.lines[index] if index < len(found.lines) else None
+        return (found.file, line, self.name)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Heading of a failure."""
-        return self.path, self.job.task.source.line or None, self.name
+        """File and line of its row, and the heading of a failure."""
+        file, line, name = self.location
+        if line is None:  # pytest needs one for skipped tests
+            return self.path, max(self.place.line - 1, 0), name
+        return self.config.rootpath / file, line, name
+
+    @property
+    def place(self) -> Place:
+        """Where its task is defined."""
+        return Place(self.path, self.job.task.source.line)
 
     def setup(self) -> None:
         """Open the model at the first document that needs it. Documents of merged
@@ -325,31 +351,6 @@ class DocItem(EvalItem):
     def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
         """Shorten the traceback; not called with ``--full-trace``."""
         return users_traceback(excinfo)
-
-
-class PendingDocuments(DocItem):
-    """All documents of a task, until a worker of pytest-xdist knows its shard."""
-
-    def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
-        super().__init__(job=Job(run.task, -1), **kwargs)
-        self.run = run
-
-    @property
-    def node_ids(self) -> list[str]:
-        """Return the node ids of all documents."""
-        return self.run.document_ids()
-
-    @cached_property
-    def all_created(self) -> dict[str, DocItem]:
-        """All documents by node id."""
-        return dict(zip(self.node_ids, self.parent.documents(self.run), strict=True))
-
-    def created(self, nodeids: Iterable[str]) -> list[DocItem]:
-        """Return some of the documents; those that were created before are reused."""
-        if "all_created" in vars(self):
-            return [self.all_created[nodeid] for nodeid in nodeids]
-        places = {nodeid: place for place, nodeid in enumerate(self.node_ids)}
-        return self.parent.documents(self.run, [places[nodeid] for nodeid in nodeids])
 
 
 def _attribute(name: str, create: Callable[[Any], Any]) -> property:

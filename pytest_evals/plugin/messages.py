@@ -25,6 +25,8 @@ from pytest_evals.errors import EvalsError
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_evals.plugin.documents import EvalItem
+
 _ANSWER = 200
 """Characters of an answer in a property."""
 
@@ -109,9 +111,9 @@ def fit_usage_error(error: pytest.UsageError) -> None:
     error.args = ("\n".join(lines),)
 
 
-def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
+def message_of(error: BaseException, item: EvalItem) -> ShortMessage | None:
     """Return the message of one of our errors; ``None`` for any other."""
-    path, line, _ = item.reportinfo()
+    place = item.place
     if isinstance(error, GateFailed):
         return gate_message(error.verdict, error.result, item.config)
     if isinstance(error, DocumentFailed):
@@ -122,7 +124,7 @@ def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
         lines = str(error).splitlines()
     else:
         return None
-    return ShortMessage(_in_style(lines, item.config), str(Path(path)), line or 0)
+    return ShortMessage(_in_style(lines, item.config), str(place.path), place.line)
 
 
 def users_traceback(excinfo: ExceptionInfo[BaseException]) -> Traceback:

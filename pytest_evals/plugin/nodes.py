@@ -17,12 +17,11 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.node_names import file_id, gate_name
 from pytest_evals.core.task import Group
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, Place
 from pytest_evals.plugin.documents import (
     DocItem,
     EvalFile,
     EvalItem,
-    PendingDocuments,
     marks_of,
 )
 from pytest_evals.plugin.messages import (
@@ -33,6 +32,7 @@ from pytest_evals.plugin.messages import (
     heading_of,
 )
 from pytest_evals.plugin.models.compatibility import refuse_early
+from pytest_evals.plugin.own_documents import PendingDocuments
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.suite import GroupRun, TaskRun
@@ -197,9 +197,15 @@ class GateItem(EvalItem):
         self.run = run
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Heading of a failure: task or group, and the gate's condition as written."""
-        place = self.gate.source
-        return Path(place.path), place.line or None, heading_of(self.gate)
+        """Its file and line, and the heading of a failure: task or group, and the
+        gate's condition as written."""
+        path, line = self.place.path, self.place.line
+        return path, line - 1 if line else None, heading_of(self.gate)
+
+    @property
+    def place(self) -> Place:
+        """Where the gate is written."""
+        return self.gate.source
 
     def runtest(self) -> None:
         """Judge the gate.

@@ -10,18 +10,46 @@ All documents are created if an option or another plugin may select or sort them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pytest
 
-from pytest_evals.plugin.documents import PendingDocuments
+from pytest_evals.plugin.documents import DocItem
+from pytest_evals.run.batches import Job
+from pytest_evals.run.suite import TaskRun
 
 _HOOKS = ("pytest_collection_modifyitems", "pytest_itemcollected")
 """Hooks that may change the items of a session, or their order."""
 _THEIRS = frozenset({"_pytest", "xdist", "__channelexec__", "_hypothesis_pytestplugin"})
 """Packages that do not change documents. ``__channelexec__`` is the module of
 pytest-xdist that execnet runs in a worker; hypothesis marks functions."""
+
+
+class PendingDocuments(DocItem):
+    """All documents of a task, until a worker of pytest-xdist knows its shard."""
+
+    def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
+        super().__init__(job=Job(run.task, -1), **kwargs)
+        self.run = run
+
+    @property
+    def node_ids(self) -> list[str]:
+        """Return the node ids of all documents."""
+        return self.run.document_ids()
+
+    @cached_property
+    def all_created(self) -> dict[str, DocItem]:
+        """All documents by node id."""
+        return dict(zip(self.node_ids, self.parent.documents(self.run), strict=True))
+
+    def created(self, nodeids: Iterable[str]) -> list[DocItem]:
+        """Return some of the documents; those that were created before are reused."""
+        if "all_created" in vars(self):
+            return [self.all_created[nodeid] for nodeid in nodeids]
+        places = {nodeid: place for place, nodeid in enumerate(self.node_ids)}
+        return self.parent.documents(self.run, [places[nodeid] for nodeid in nodeids])
 
 
 class LazyDocument(str):

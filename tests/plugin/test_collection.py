@@ -160,3 +160,62 @@ def test_all_errors_of_a_file_are_one_collection_error(suite):
     )
     result.assert_outcomes(passed=10, errors=1)
     assert result.ret == 1
+
+
+ROWS = {
+    "inline.yaml": 'prompt: "{{q}}"\nscore: exact\nrows:\n  - {q: a, target: x}\n'
+    "  - q: b\n    target: x\n",
+    "table.yaml": 'prompt: "{{q}}"\nscore: exact\ndataset: rows.csv\n',
+    "rows.csv": 'q,target\n"two\nlines",x\n\nb,x\n',
+    "lines.yaml": "task: lines\ndataset_path: json\ntest_split: test\n"
+    "dataset_kwargs: {data_files: {test: rows.jsonl}}\noutput_type: generate_until\n"
+    'doc_to_text: "{{q}}"\ndoc_to_target: "{{target}}"\n',
+    "rows.jsonl": '{"q": "a", "target": "x"}\n\n{"q": "b", "target": "x"}\n',
+    "both.yaml": "group: both\ntask: [lines]\n",
+}
+
+
+@pytest.fixture
+def rows(suite):
+    """Rows in a YAML, a CSV and a JSONL file, one of them with an empty line."""
+    (suite.evals / "quiz.yaml").unlink()
+    for name, text in ROWS.items():
+        (suite.evals / name).write_text(text)
+    return suite
+
+
+@pytest.mark.parametrize("editor", ["", "VS Code"])
+def test_editors_open_a_document_at_its_row(rows, editor):
+    """VS Code opens the eval file in any case, so only rows in it have lines of their
+    own there."""
+    rows.pytester.makepyfile(vscode_pytest="")
+    rows.pytester.syspathinsert()
+    plugins = ["-p", "vscode_pytest"] if editor else []
+    items, _ = rows.pytester.inline_genitems("evals", *plugins)
+    found = {item.nodeid: item.location[:2] for item in items}
+    lines = {
+        "evals/inline.yaml::inline[0]": ("evals/inline.yaml", 3),
+        "evals/inline.yaml::inline[1]": ("evals/inline.yaml", 4),
+        "evals/table.yaml::table[0]": ("evals/rows.csv", 1),
+        "evals/table.yaml::table[1]": ("evals/rows.csv", 4),
+        "evals/lines.yaml::lines[0]": ("evals/rows.jsonl", 0),
+        "evals/lines.yaml::lines[1]": ("evals/rows.jsonl", 2),
+    }
+    if editor:
+        for nodeid in [one for one in lines if "inline" not in one]:
+            lines[nodeid] = (nodeid.partition("::")[0], 0)
+    assert found == lines
+
+
+def test_the_tree_of_editors_has_levels_of_groups_and_tasks(rows):
+    shown = rows.run("--collect-only", "evals").outlines
+    start = shown.index("    <TaskFile both.yaml>")
+    assert shown[start + 1 : start + 4] == [
+        "      <TreeLevel both>",
+        "        <TreeLevel lines>",
+        "          <DocItem lines[0]>",
+    ]
+    assert ids_of(rows.run("--collect-only", "-q", "evals/inline.yaml")) == [
+        "evals/inline.yaml::inline[0]",
+        "evals/inline.yaml::inline[1]",
+    ]

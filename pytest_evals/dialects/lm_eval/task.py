@@ -29,6 +29,7 @@ from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
+from pytest_evals.dialects.lm_eval.prompts.tables import row_lines
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
@@ -162,6 +163,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         metric_for=scorer.metric_for,
         score_repeats=Repeats(scorer) if scorer.repeats > 1 else None,
         gates=gates,
+        row_lines=row_lines(recipe),
         output_type=recipe.output_type,
         shows_images=recipe.images is not None,
         alias=alias,

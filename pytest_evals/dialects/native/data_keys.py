@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.line_places import row_place
+from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.source_paths import Source
 from pytest_evals.data.sources import load, not_utf8
-from pytest_evals.dialects.native.cases import RowPlace
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
@@ -50,17 +49,21 @@ class DataKeys:
             return True
         return any(isinstance(row, dict) and "target" in row for row in rows)
 
-    def row_place(self) -> RowPlace | None:
+    def row_places(self) -> RowPlaces | None:
         """Where the rows are; ``None`` if they are not in a text file."""
         top = self._top
         if "rows" in top:
-            return lambda number: top.file.place("rows", number)
+            rows, place = top.values["rows"], top.file.place
+            n = len(rows) if isinstance(rows, list) else 0
+            return RowPlaces(
+                top.file.path, lambda: [place("rows", i).line for i in range(n)]
+            )
         if _BUILDERS.get(_format(self.path)) not in ("csv", "json"):
             return None
         base = Path(self._options.base or Path.cwd())
         files = [folder / self.path for folder in (top.file.path.parent, base)]
         file = next((one for one in files if one.is_file()), files[0])
-        return lambda number: row_place(file, number)
+        return RowPlaces(file)
 
     def source(self) -> Callable[[], Table]:
         """Return a function that loads the rows; problems are added to the section."""

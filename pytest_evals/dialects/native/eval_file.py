@@ -138,7 +138,7 @@ class _Reader:
         if top.problems:
             return None
         place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
-        row_place = self._data.row_place()
+        row_place = self._data.row_places()
 
         def cases() -> EvalCases:
             table = source()

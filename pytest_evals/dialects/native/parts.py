@@ -10,7 +10,8 @@ from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.native.cases import EvalCases, RowPlace
+from pytest_evals.data.line_places import RowPlaces
+from pytest_evals.dialects.native.cases import EvalCases
 from pytest_evals.dialects.native.simulated_users import UserSimulator
 from pytest_evals.errors import EvalsError, Place
 from pytest_evals.prompts.arguments import argument_errors
@@ -83,7 +84,7 @@ class EvalParts:
     begins_early: bool = True
     is_text: bool = False
     places: Mapping[str, Place] = field(default_factory=dict)
-    row_place: RowPlace | None = None
+    row_place: RowPlaces | None = None
 
 
 def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> SamplingResult:

@@ -83,6 +83,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         else None,
         metrics=choices.metrics if choices else tuple(_metrics(parts.scorers, options)),
         gates=parts.gates,
+        row_lines=parts.row_place.with_path if parts.row_place else None,
         output_type=config["output_type"],
         tags=parts.tags,
         version=parts.version,

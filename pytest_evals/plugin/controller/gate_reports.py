@@ -27,7 +27,8 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
         GateMark(*session.gate_marks[nodeid]) if nodeid in session.gate_marks else None
     )
     hook, place = session.config.hook, gate.source
-    location = (str(place.path), place.line or None, heading_of(gate))
+    line = place.line - 1 if place.line else None
+    location = (str(place.path), line, heading_of(gate))
     properties: list[tuple[str, Any]] = []
     if mark is not None and not mark.runs:
         phases: dict[_Phase, dict[str, Any]]

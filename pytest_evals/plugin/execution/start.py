@@ -13,6 +13,7 @@ from pytest_evals.plugin.execution.gate_letters import GateLetters
 from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.interrupts import Interrupts
 from pytest_evals.plugin.execution.short_summary import ShortSummary
+from pytest_evals.plugin.execution.tree_levels import TreeLevels
 from pytest_evals.plugin.gate_documents import LastFailed
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
@@ -63,6 +64,8 @@ def begin(config: pytest.Config) -> None:
 
 
 def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
+    if session.config.option.collectonly and session.assignment is None:
+        plugins.register(TreeLevels(), "evals-tree-levels")
     hooks = SessionHooks(session)
     plugins.register(hooks, NAME)
     plugins.register(hooks.readiness, "evals-model-readiness")

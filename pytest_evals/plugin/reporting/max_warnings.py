@@ -22,6 +22,7 @@ class OpenGates:
         if getattr(report, "evals_word", "") != "inconclusive" or not report.passed:
             return
         path, line, heading = report.location
+        line = 0 if line is None else line + 1
         facts = dict(report.user_properties)
         why = ": ".join(
             str(facts[name]) for name in ("conclusion", "reason") if name in facts
@@ -30,7 +31,7 @@ class OpenGates:
         self._config.hook.pytest_warning_recorded.call_historic(
             kwargs={
                 "warning_message": warnings.WarningMessage(
-                    pytest.PytestWarning(text), pytest.PytestWarning, path, line or 0
+                    pytest.PytestWarning(text), pytest.PytestWarning, path, line
                 ),
                 "when": "runtest",
                 "nodeid": report.nodeid,

@@ -12,11 +12,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_evals.core.task import RowLines
 from pytest_evals.data.calls import FieldError, call, error_text
 from pytest_evals.data.hub import datasets_library, reading_datasets
+from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.data.rows import RowsError, Table
+from pytest_evals.data.source_paths import resolve
 from pytest_evals.data.sources import load
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
@@ -74,6 +78,21 @@ def load_tables(recipe: Recipe) -> Tables:
         shuffled = is_used()
     name = f"split {pool.split!r}" if pool is not None else "fewshot_config.samples"
     return Tables(table, shots, name, shuffled)
+
+
+def row_lines(recipe: Recipe) -> Callable[[], RowLines] | None:
+    """Return where the evaluated rows are written; ``None`` if a function processes
+    them, or if they are not those of one text file."""
+    names = recipe.splits
+    split = names.test if names.test is not None else names.validation
+    source = recipe.source
+    if recipe.process_docs or source.maker or source.path not in ("csv", "json"):
+        return None
+    files = resolve(source).arguments.get("data_files")
+    files = files.get(split) if isinstance(files, Mapping) else files
+    if isinstance(files, list) and len(files) == 1:
+        files = files[0]
+    return RowPlaces(Path(files)).with_path if isinstance(files, str) else None
 
 
 class _SplitLoader:

@@ -156,18 +156,18 @@ def _is_plain(manager: pytest.PytestPluginManager) -> bool:
 class KeptReport(pytest.TestReport):
     """The report of a document; its fields are those of the complete report."""
 
-    __slots__ = ("_name", "_shared", "_values")
+    __slots__ = ("_line", "_name", "_shared", "_values")
 
     def __init__(self, report: pytest.TestReport, known: _Known) -> None:
         """Keep a report without failure, output and properties. ``known``: values
         that several reports share."""
         fields = vars(report)
-        path, line, self._name = report.location
+        path, self._line, self._name = report.location
         names = (*(one for one in _OWN if one in fields),)
         self._values = (*map(fields.__getitem__, names),)
         keywords = (*(one for one in report.keywords if one != self._name),)
         others = (*((one, fields[one]) for one in _SHARED if one in fields),)
-        shared = (path, line, names, keywords, others)
+        shared = (path, names, keywords, others)
         self._shared = known.setdefault(shared, shared)
 
     def __getattr__(self, name: str) -> Any:
@@ -176,11 +176,11 @@ class KeptReport(pytest.TestReport):
         Raises:
             AttributeError: It has no such field.
         """
-        path, line, names, keywords, others = self._shared
+        path, names, keywords, others = self._shared
         if name in names:
             return self._values[names.index(name)]
         if name == "location":
-            return (path, line, self._name)
+            return (path, self._line, self._name)
         if name == "keywords":
             return dict.fromkeys((self._name, *keywords), 1)
         if name in _EMPTY:
