@@ -111,8 +111,8 @@ def offer_of_assumption(gate: Gate, margin: float, width: float) -> str:
 def shown_noise(metric: MetricResult | None) -> str:
     """The standard error of a number that no gate compares; the exact confidence
     interval of a proportion with few correct or few wrong answers, of which the
-    standard error is too small."""
-    if metric is None or metric.estimate is None:
+    standard error is too small; empty for a single document."""
+    if metric is None or metric.estimate is None or metric.n_scored == 1:
         return ""
     count, n = metric.total, metric.n_scored
     if count is not None and min(count, n - count) < FEW:

@@ -238,7 +238,9 @@ class EvalItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """Return the message of our errors, without traceback."""
-        return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
+        return message_of(excinfo.value, self, self.place) or super().repr_failure(
+            excinfo, style
+        )
 
 
 class DocItem(EvalItem):

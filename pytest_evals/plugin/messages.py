@@ -20,12 +20,10 @@ from _pytest._io import TerminalWriter
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, Place
 
 if TYPE_CHECKING:
     import pytest
-
-    from pytest_evals.plugin.documents import EvalItem
 
 _ANSWER = 200
 """Characters of an answer in a property."""
@@ -111,9 +109,11 @@ def fit_usage_error(error: pytest.UsageError) -> None:
     error.args = ("\n".join(lines),)
 
 
-def message_of(error: BaseException, item: EvalItem) -> ShortMessage | None:
-    """Return the message of one of our errors; ``None`` for any other."""
-    place = item.place
+def message_of(
+    error: BaseException, item: pytest.Item, place: Place
+) -> ShortMessage | None:
+    """Return the message of one of our errors; ``None`` for any other. ``place``: where
+    the item's task or gate is defined."""
     if isinstance(error, GateFailed):
         return gate_message(error.verdict, error.result, item.config)
     if isinstance(error, DocumentFailed):

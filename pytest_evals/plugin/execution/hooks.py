@@ -256,7 +256,8 @@ class SessionHooks:
         if isinstance(item, EvalItem):
             item.mark(report)
         if call.excinfo is not None and isinstance(item, DocItem):
-            report.longrepr = message_of(call.excinfo.value, item) or report.longrepr
+            shown = message_of(call.excinfo.value, item, item.place)
+            report.longrepr = shown or report.longrepr
         return report
 
     @pytest.hookimpl(tryfirst=True)

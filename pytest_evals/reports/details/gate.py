@@ -101,7 +101,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     if verdict.metric is not None and not is_shown:
         noise = shown_noise(verdict.metric)
         n = verdict.metric.n_scored
-        if noise and n > 1:
+        if noise:
             shown = one_line(verdict.metric.key.removesuffix(",none"))
             yield f"{shown}: {noise} over {n:,} documents"
     if isinstance(result, GroupResult) and verdict.gate.metric:

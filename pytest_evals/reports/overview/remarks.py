@@ -10,6 +10,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.gates.explain import is_about_noise
+from pytest_evals.gates.new_samples import LOW_POWER
 from pytest_evals.reports.details.gate import documents_to_inspect
 from pytest_evals.reports.overview.judge_errors import judge_remarks
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
@@ -95,6 +96,10 @@ def _verdict(verdict: Verdict, result: RunResult, *, shows_method: bool) -> str:
     """Return outcome, reason and notes of a gate; of one that passed only the notes
     that are not about noise."""
     notes = [note for note in verdict.notes if not is_environment(note)]
+    gate = f"{verdict.gate.task}::{verdict.gate.id}: "
+    if any(text.startswith(gate) for text in result.warnings):
+        # The warning before the run is about the same.
+        notes = [note for note in notes if not note.startswith(LOW_POWER)]
     if verdict.outcome is Outcome.PASSED and not verdict.early:
         notes = [note for note in notes if not is_about_noise(note)]
     else:
