@@ -86,3 +86,8 @@ def test_the_wheel_of_the_docs_has_the_name_and_version_of_the_project():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(r"[\w.-]+\.whl", text)) <= {wheel}, page.name
+
+
+def test_the_pages_show_the_version():
+    site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    assert site["project"]["copyright"].endswith(PROJECT["project"]["version"])

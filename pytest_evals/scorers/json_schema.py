@@ -43,11 +43,17 @@ def schema_file(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise EvalsError(f"{what} does not exist{similar_file(path)}") from None
+        raise EvalsError(
+            f"{what} does not exist{similar_file(path)}\n"
+            "  fix: write its path relative to the eval's file"
+        ) from None
     except json.JSONDecodeError as error:
         place = Place(path, error.lineno)
         why = f"{error.msg} at column {error.colno}"
-        raise EvalsError(f"json: the schema {place} is not JSON: {why}") from None
+        raise EvalsError(
+            f"json: the schema {place} is not JSON: {why}\n"
+            '  fix: write a JSON schema, such as {"type": "object"}'
+        ) from None
     except (OSError, ValueError) as error:
         raise EvalsError(f"{what} cannot be read: {error}") from None
 

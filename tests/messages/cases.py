@@ -12,6 +12,7 @@ A file lists cases::
       env: {NAME: value}
       unset: [NAME]
       shows: [parts of the message]     # in order, whitespace is ignored
+      rating: 3                         # see README.md
 """
 
 from __future__ import annotations
@@ -148,6 +149,7 @@ class Case:
     server: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     unset: list[str] = field(default_factory=list)
+    rating: int | None = None
 
 
 def load(paths: Iterable[Path] | None = None) -> list[Case]:

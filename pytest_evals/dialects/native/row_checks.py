@@ -95,7 +95,7 @@ def _trivial(scorers: Sequence[Placed], rows: Sequence[_Row]) -> Iterator[str]:
             verb = "rejects" if "not" in scorer.settings else "accepts"
             yield (
                 f"{place}: {scorer.name} {verb} every answer: what it looks for may be "
-                f"empty ({n})"
+                f"empty ({n}); give these rows a value, or leave them out"
             )
 
 

@@ -21,7 +21,7 @@ function gatesView(parameters) {
     row.classList.add("is-chosen");
     requestAnimationFrame(() => row.scrollIntoView({ block: "nearest" }));
   }
-  const key = h("p.small", "● passed, ✕ failed, ◆ inconclusive, ■ invalid; line: confidence interval; vertical bar: threshold; shaded: values that pass");
+  const key = h("p.small", "✓ or ● passed, ✕ failed, ◆ inconclusive, ■ invalid; line: confidence interval; vertical bar: threshold; shaded: values that pass");
   return h("div.page", h("p.over", run.facts.model_name ?? "a model"), h("h1", verdictWords(run.facts)[1]), key, tables);
 }
 

@@ -112,7 +112,7 @@ def test_names_of_models_and_libraries_are_unchanged(tab, write, tmp_path):
     write_html(run, tmp_path / "report.html")
     page = tab.open(tmp_path / "report.html", "#/run")
     names = page.locator("section dt").all_inner_texts()
-    assert names == ["python:my_app:rate", "bootstrap iters"]
+    assert names == ["python:my_app:rate", "bootstrap resamples"]
 
 
 def test_warnings_of_the_run_are_text(tab, story):
