@@ -172,7 +172,7 @@ def _facts(record: Record) -> dict[str, Any]:
     more = [one.returned for one in record.responses]
     for name in dict.fromkeys(key for one in more for key in one):
         facts[name] = masked([getattr(one, name) for one in record.responses])
-    if talks := [*conversations(record)]:
+    if record.exchanges and (talks := [*conversations(record)]):
         facts["messages"] = masked([[*one.messages] for one in talks])
         if any(one.stop_reason for one in talks):
             facts["metadata"] = [
