@@ -27,6 +27,8 @@ from pytest_evals.models.registry import (
     parse_spec,
 )
 from pytest_evals.models.spec import ModelSpec, is_command
+from pytest_evals.run.verdicts import StoredVerdicts
+from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
@@ -63,6 +65,10 @@ class CachedModels:
         self._stored: list[StoredModel] = []
         self._note = ""
         self._is_closed = not opens
+        self._verdicts: StoredVerdicts | None = None
+        if opens and cache != "off":
+            self._verdicts = StoredVerdicts(folder, reads=cache != "refresh")
+            current_sandbox().verdicts = self._verdicts
         self.on_load: Callable[[str], None] = lambda name: None
         """Called with the name of a model before it is loaded."""
         self.importing: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -266,6 +272,8 @@ class CachedModels:
         self._hook.close()
         for model in self._stored:
             model.flush()
+        if self._verdicts is not None:
+            self._verdicts.close()
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)

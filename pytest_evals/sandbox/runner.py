@@ -6,11 +6,11 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.connection import SandboxError, ServerConnection, ServerEnded
@@ -55,6 +55,20 @@ class CodeResult:
         return not self.reason and self.exit_code == 0
 
 
+class Verdicts(Protocol):
+    """Verdicts of earlier runs."""
+
+    def find(
+        self, level: str, tests: Sequence[tuple[str, str]], timeout: float
+    ) -> list[str | None]:
+        """Return the verdict of each program with its tests, if it is known."""
+
+    def keep(
+        self, level: str, test: tuple[str, str], timeout: float, text: str
+    ) -> None:
+        """Store a verdict."""
+
+
 class Sandbox:
     """Runs programs at one level of isolation.
 
@@ -75,6 +89,8 @@ class Sandbox:
         self.requested, self.consents = level, consents
         self.limits = limits or ProgramLimits()
         self.n_programs = 0
+        self.verdicts: Verdicts | None = None
+        """Stored verdicts; ``None`` without a store."""
         self.is_expected = False
         """Whether a task runs programs, here or in another process of the session."""
         self._image = image
@@ -199,13 +215,25 @@ class Sandbox:
 
     def test_all(self, pairs: Sequence[tuple[str, str]], timeout: float) -> list[str]:
         """Run tests of several programs, as many at once as there are processors."""
-        n = min(len(pairs), processors())
-        if n < 2:
-            return [self.test(code, tests, timeout) for code, tests in pairs]
-        with ThreadPoolExecutor(n) as pool:
-            return list(
-                pool.map(lambda pair: self.test(pair[0], pair[1], timeout), pairs)
-            )
+        level = self.level
+        found = (
+            self.verdicts.find(level, pairs, timeout)
+            if self.verdicts is not None
+            else [None] * len(pairs)
+        )
+        new = [pair for pair, text in zip(pairs, found, strict=True) if text is None]
+        made = iter(self._test_new(new, timeout))
+        return [next(made) if text is None else text for text in found]
+
+    def _test_new(
+        self, pairs: Sequence[tuple[str, str]], timeout: float
+    ) -> Iterator[str]:
+        with ThreadPoolExecutor(max(1, min(len(pairs), processors()))) as pool:
+            made = pool.map(lambda one: self.test(one[0], one[1], timeout), pairs)
+            for pair, text in zip(pairs, made, strict=True):
+                if self.verdicts is not None:
+                    self.verdicts.keep(self.level, pair, timeout, text)
+                yield text
 
     def _verdict(self, reply: Mapping[str, Any], secret: str | None = None) -> str:
         if reply["reason"] == "timeout":

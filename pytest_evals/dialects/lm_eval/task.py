@@ -275,11 +275,12 @@ def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
 def _may_execute(top: Section, options: TaskOptions) -> bool:
     """Whether the task's programs may run: with consent, or if only the sandbox runs
     them and it is a security boundary."""
-    if options.allow_unsafe_code:
-        return True
     from pytest_evals.dialects.lm_eval.code_execution import uses_sandbox_only
 
-    return uses_sandbox_only(top.values) and current_sandbox().may_run(consents=False)
+    allowed = options.allow_unsafe_code
+    if uses_sandbox_only(top.values):
+        return current_sandbox().may_run(consents=allowed)
+    return allowed
 
 
 _FUNCTION_KEYS = (

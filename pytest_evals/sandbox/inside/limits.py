@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 _PDEATHSIG, _DUMPABLE, _KEEPCAPS, _NO_NEW_PRIVS, _SUBREAPER = 1, 4, 8, 38, 36
@@ -55,7 +56,7 @@ def drop_root(uid: int) -> None:
     if os.geteuid() != 0:
         prctl(_NO_NEW_PRIVS, 1)
         return
-    reads = _is_readable_by_all(os.__file__) and _is_readable_by_all(sys.executable)
+    reads = interpreter_is_readable()
     if not reads:
         prctl(_KEEPCAPS, 1)
     os.setgroups([])
@@ -64,6 +65,12 @@ def drop_root(uid: int) -> None:
     if not reads:
         _keep_only(_READ_SEARCH)
     prctl(_NO_NEW_PRIVS, 1)
+
+
+@cache
+def interpreter_is_readable() -> bool:
+    """Return whether every user can read the interpreter."""
+    return all(map(_is_readable_by_all, (os.__file__, sys.executable)))
 
 
 def _is_readable_by_all(path: str) -> bool:

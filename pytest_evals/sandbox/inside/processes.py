@@ -61,21 +61,20 @@ def end_all(uid: int, groups: list[int], seconds: float = 10) -> bool:
         groups: Process groups of the children, for systems without ``/proc``.
     """
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for group in groups:
-            _kill(-group, signal.SIGKILL)
-        if uid:
+    for group in groups:
+        _kill(-group, signal.SIGKILL)
+    while not _reaped() or children(os.getpid()):
+        if time.monotonic() > end:
+            return False
+        found = [one for one in descendants(os.getpid()) if one not in groups]
+        if found and uid:
             _kill_user(uid)
-        found = list(descendants(os.getpid()))
         # Stopped first: a stopped process does not fork while the others are killed.
-        for pid in found if len(found) > len(groups) else ():
-            _kill(pid, signal.SIGSTOP)
-        for pid in found:
-            _kill(pid, signal.SIGKILL)
-        if _reaped() and not children(os.getpid()):
-            return True
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                _kill(pid, number)
         time.sleep(0.0005)
-    return False
+    return True
 
 
 def _kill_user(uid: int) -> None:

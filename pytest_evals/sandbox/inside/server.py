@@ -8,6 +8,7 @@ thread and runs one job at a time.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import select
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from . import program
 from .frames import frame, read_frame, write_all
-from .limits import adopt_orphans, hide_memory
+from .limits import adopt_orphans, hide_memory, interpreter_is_readable
 from .processes import descendants, end_all, memory, n_threads
 
 _WATCH_S = 0.05
@@ -254,9 +255,14 @@ def main(modules: list[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     hide_memory()
     adopt_orphans()
+    interpreter_is_readable()  # computed once, not in each process
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
+    if modules:
+        # Forked processes do not write to the pages of these objects.
+        gc.collect()
+        gc.freeze()
     write_all(replies, frame({"ready": True, "python": sys.version}))
     while True:
         try:
