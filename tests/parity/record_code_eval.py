@@ -23,7 +23,7 @@ def main() -> None:
         execute.check_correctness(f"{code}\n{tests}", 3.0, 0, 0)["result"]
         for code, tests in samples()
     ]
-    path = HERE / "recorded" / "code_eval.json"
+    path = HERE / "code_eval.json"
     path.write_text(json.dumps(results, indent=0) + "\n", encoding="utf-8")
 
 

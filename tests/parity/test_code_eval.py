@@ -8,7 +8,7 @@ import pytest
 from pytest_evals.sandbox.runner import Sandbox
 from tests.parity.code_samples import samples
 
-RECORDED = Path(__file__).parent / "recorded/code_eval.json"
+RECORDED = Path(__file__).parent / "code_eval.json"
 
 
 @pytest.mark.slow
