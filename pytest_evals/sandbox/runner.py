@@ -36,8 +36,8 @@ class CodeResult:
         stdout: Standard output, truncated at the limit.
         stderr: Standard error, likewise.
         exit_code: Exit code; negative for a signal; ``None`` if it was killed.
-        reason: ``timeout``, ``memory``, ``disk``, ``output`` or ``supervisor`` if a
-            limit ended it; else empty.
+        reason: ``timeout``, ``memory``, ``processes``, ``disk``, ``output`` or
+            ``supervisor`` if a limit ended it; else empty.
         seconds: Duration.
         level: The level of isolation.
     """

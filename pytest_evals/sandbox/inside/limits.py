@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,8 @@ _PDEATHSIG, _DUMPABLE, _KEEPCAPS, _NO_NEW_PRIVS, _SUBREAPER = 1, 4, 8, 38, 36
 _AMBIENT, _AMBIENT_RAISE = 47, 2
 _READ_SEARCH = 2
 """CAP_DAC_READ_SEARCH: read files regardless of their permissions."""
+FIRST_UID = 0x6000_0000
+"""First number of users that exist on no machine."""
 _VERSION_3 = 0x20080522
 
 
@@ -51,20 +54,36 @@ def drop_root(uid: int) -> None:
     be unreadable afterwards: then the right to read files is kept.
 
     Args:
-        uid: The user; nobody else has processes under this number.
+        uid: The user; 0 if there is no other.
     """
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not uid:
         prctl(_NO_NEW_PRIVS, 1)
         return
     reads = interpreter_is_readable()
     if not reads:
         prctl(_KEEPCAPS, 1)
-    os.setgroups([])
+    with suppress(PermissionError):  # of namespaces without groups
+        os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if not reads:
         _keep_only(_READ_SEARCH)
     prctl(_NO_NEW_PRIVS, 1)
+
+
+def unprivileged_users() -> tuple[int, int]:
+    """Return users of a program and of its tests: numbers that exist on no machine, or
+    in a namespace with fewer users its last ones; 0 if it has root only."""
+    first = FIRST_UID + os.getpid() % 0x1000_0000
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            ranges = [[int(word) for word in line.split()] for line in file]
+    except OSError:
+        return first, first + 0x1000_0000
+    if any(low <= FIRST_UID and low + n > 2 * FIRST_UID for low, _, n in ranges):
+        return first, first + 0x1000_0000
+    last = max((low + n - 1 for low, _, n in ranges), default=0)
+    return last, max(0, last - 1)
 
 
 @cache

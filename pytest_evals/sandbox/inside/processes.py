@@ -9,16 +9,33 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from .limits import FIRST_UID
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def children(pid: int) -> list[int]:
     """Return the children of a process; Linux only, elsewhere none."""
+    if not _HAS_CHILDREN:
+        return [one for one, parent in _parents() if parent == pid]
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return [int(word) for word in file.read().split()]
     except (OSError, ValueError):
         return []
+
+
+_HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Yield all processes with their parents, for kernels without lists of children."""
+    names = os.listdir("/proc") if os.path.isdir("/proc") else []
+    for name in filter(str.isdigit, names):
+        with suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{name}/stat", "rb") as file:
+                words = file.read().rpartition(b")")[2].split()
+            yield int(name), int(words[1])
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -67,7 +84,7 @@ def end_all(uid: int, groups: list[int], seconds: float = 10) -> bool:
         if time.monotonic() > end:
             return False
         found = [one for one in descendants(os.getpid()) if one not in groups]
-        if found and uid:
+        if found and uid >= FIRST_UID:  # others may have processes of their own
             _kill_user(uid)
         # Stopped first: a stopped process does not fork while the others are killed.
         for number in (signal.SIGSTOP, signal.SIGKILL):

@@ -15,19 +15,25 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from . import program
 from .frames import frame, read_frame, write_all
-from .limits import adopt_orphans, hide_memory, interpreter_is_readable
+from .limits import (
+    adopt_orphans,
+    hide_memory,
+    interpreter_is_readable,
+    unprivileged_users,
+)
 from .processes import descendants, end_all, memory, n_threads
 
+_POLL_S = 0.002
+"""Interval at which a process is looked at that has no descriptor."""
+_PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _WATCH_S = 0.05
 """Interval at which memory and disk are measured."""
-_UIDS = 0x6000_0000
-"""First number of users that exist on no machine."""
 
 
 class ForkedProcess(NamedTuple):
@@ -45,7 +51,7 @@ class ProgramRun:
         self.mode: str = header["mode"]
         self.limits: Mapping[str, Any] = header["limits"]
         self.folder = _new_folder()
-        self.uid = 0
+        self.uid = self._uid_of_tests = 0
         self._control = control
         self._outputs: dict[int, bytearray] = {}
         self._reports: dict[int, bytearray] = {}
@@ -77,14 +83,15 @@ class ProgramRun:
         for descriptor in (*self._outputs, *self._reports):
             os.close(descriptor)
         for one in self._processes:
-            os.close(one.handle)
+            if one.handle >= 0:
+                os.close(one.handle)
         return reply
 
     def _run(self) -> int | None:
         out, err = os.pipe(), os.pipe()
         self._outputs = {out[0]: bytearray(), err[0]: bytearray()}
         if os.geteuid() == 0:
-            self.uid = _UIDS + os.getpid() % 0x1000_0000
+            self.uid, self._uid_of_tests = unprivileged_users()
         counted = 0 if self.uid else _threads_of(os.getuid())
         writers = (out[1], err[1])
         if self.mode == "tests":
@@ -110,7 +117,7 @@ class ProgramRun:
         pid = os.fork()
         if pid == 0:
             # Tests get a user of their own: the program cannot signal them.
-            uid = self.uid + 0x1000_0000 if mode == "tests" and self.uid else self.uid
+            uid = self._uid_of_tests if mode == "tests" else self.uid
             program.run(
                 mode,
                 program.ProgramSetup(
@@ -128,13 +135,14 @@ class ProgramRun:
         os.close(writer)
         read_frame(reader)
         self._reports[reader] = bytearray()
-        self._processes.append(ForkedProcess(pid, os.pidfd_open(pid), reader))
+        self._processes.append(ForkedProcess(pid, _pidfd(pid), reader))
 
     def _watch(self, main: ForkedProcess) -> int | None:
         """Wait for the main process; return its exit code, negative for a signal."""
         poll = select.poll()
         poll.register(self._control, select.POLLHUP)
-        poll.register(main.handle, select.POLLIN)
+        if main.handle >= 0:
+            poll.register(main.handle, select.POLLIN)
         for descriptor in (*self._outputs, main.report):
             poll.register(descriptor, select.POLLIN)
         end = self._start + self.limits["wall_s"]
@@ -146,16 +154,29 @@ class ProgramRun:
                 break
             if now >= watch:
                 watch = now + max(_WATCH_S, 10 * self._measure())
-            ready = poll.poll(max(1, 1000 * (min(end, watch) - now)))
-            for descriptor, event in ready:
-                if descriptor == self._control:
-                    if event & (select.POLLHUP | select.POLLERR):
-                        os._exit(1 if end_all(self.uid, []) else 2)
-                elif descriptor != main.handle and not self._read(descriptor):
-                    poll.unregister(descriptor)
-            if any(descriptor == main.handle for descriptor, _ in ready):
+            pause = min(end, watch) - now
+            if main.handle < 0:
+                pause = min(pause, _POLL_S)
+            ready = poll.poll(max(1, 1000 * pause))
+            for descriptor in self._exhausted(ready, main):
+                poll.unregister(descriptor)
+            if _has_ended(main, ready):
                 return self._exit_code(main)
         return None
+
+    def _exhausted(
+        self, ready: list[tuple[int, int]], main: ForkedProcess
+    ) -> Iterator[int]:
+        """Read what is there; yield descriptors at their end. Ends this process if the
+        session has ended."""
+        for descriptor, event in ready:
+            if descriptor == self._control:
+                if event & (select.POLLHUP | select.POLLERR):
+                    end_all(self.uid, [])
+                    _remove(self.folder)
+                    os._exit(1)
+            elif descriptor != main.handle and not self._read(descriptor):
+                yield descriptor
 
     def _exit_code(self, main: ForkedProcess) -> int:
         _, status = os.waitpid(main.pid, 0)
@@ -196,12 +217,28 @@ class ProgramRun:
         """Compare memory and disk with their limits; return the seconds it took."""
         start = time.monotonic()
         if self.limits["enforced"]:
-            total = sum(map(memory, descendants(os.getpid())))
-            if total > self.limits["memory_bytes"]:
+            found = list(descendants(os.getpid()))
+            if len(found) > self.limits["processes"] + len(self._processes):
+                self.reason = "processes"
+            elif sum(map(memory, found)) > self.limits["memory_bytes"]:
                 self.reason = "memory"
             elif _disk(self.folder) > self.limits["disk_bytes"]:
                 self.reason = "disk"
         return time.monotonic() - start
+
+
+def _has_ended(process: ForkedProcess, ready: list[tuple[int, int]]) -> bool:
+    if process.handle < 0:
+        return os.waitid(os.P_PID, process.pid, _PEEK) is not None
+    return any(descriptor == process.handle for descriptor, _ in ready)
+
+
+def _pidfd(pid: int) -> int:
+    """Return a descriptor of a process; -1 where the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return -1
 
 
 def _disk(folder: str) -> int:
