@@ -46,7 +46,9 @@ class GatePlan:
     """Share of the documents that early stopping is expected to run."""
     warning: str = ""
     """Why its verdict has little value; empty if there is no such reason."""
-    about: str = ""  # chances of a sampled run, empty for others
+    about: str = ""  # how often models that are worse pass
+    cheaper: str = ""
+    """A gate that detects the same drop with fewer documents; empty without one."""
     why: str = ""  # why nothing was computed; empty otherwise
 
 

@@ -3,9 +3,12 @@ positives and the required number of documents."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
@@ -13,7 +16,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.formatting import figure, offer_of_assumption, percent
-from pytest_evals.gates.power import Rule, Stratum, rule_of, sample_rule
+from pytest_evals.gates.power import Rule, Stratum, paired_rule, rule_of, sample_rule
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.stats.interval_methods import Proportion
@@ -27,8 +30,12 @@ NEAR = 2.0
 flaky."""
 MOST_DOCUMENTS = 10_000_000
 _HALVINGS = 30
-_DROPS = (0.0, 0.01, 0.02)
-"""True drops whose chance to pass is shown for a sampled run."""
+_DISTANCE = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(POWER)
+"""Standard errors between a margin and a change that is decided with the usual power.
+"""
+_SMALL_DROPS = (0.0, 0.01, 0.02)
+_DROPS = (0.01, 0.03, 0.05)
+"""True drops whose chance to pass is shown: for a sampled run, and for others."""
 
 
 class Known(NamedTuple):
@@ -55,9 +62,11 @@ def forecast(
     documents it needs to pass.
 
     Args:
-        last: The value in an earlier run, ``None`` if missing.
+        last: The value in an earlier run, ``None`` if missing: that of the gate counts.
         flips: Flip rate between two runs, unless the gate sets one.
     """
+    if last is None and gate.expected is not None:
+        last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last):
         least, few = _least(gate, n, known.limits)
@@ -82,9 +91,8 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
     is_floor = gate.margin is None
     away, most, noise = 1.0, math.inf, flips
     if is_floor:
-        (bound,) = gate.bounds
-        sign = 1 if bound.is_lower else -1
-        away = 0.0 if share is None else sign * (share - float(bound.value))
+        sign = 1 if gate.bounds[0].is_lower else -1
+        away = 0.0 if share is None else min(_distances(gate, share))
         most = math.inf if share is None else share if sign > 0 else 1 - share
         noise = flips / 2
         if gate.over == "population" and share is not None:
@@ -104,6 +112,8 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
     plan = replace(
         bare,
         detects=detects,
+        about=_audit(n, _DROPS, rule),
+        cheaper=_cheaper(gate, n, detects, flips) if is_floor else "",
         false_positive_rate=rule(n, 0.0)[0],
         n_needed=first_that(decides, 1, MOST_DOCUMENTS) if away else None,
     )
@@ -113,6 +123,60 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
     if gate.published is not None:
         return plan
     return replace(plan, warning=_undetected(plan, share, flips, rule))
+
+
+def _distances(gate: Gate, share: float) -> list[float]:
+    """How far a share is on the right side of each threshold."""
+    signs = (1 if bound.is_lower else -1 for bound in gate.bounds)
+    pairs = zip(signs, gate.bounds, strict=True)
+    return [sign * (share - float(bound.value)) for sign, bound in pairs]
+
+
+def _audit(n: int, drops: Sequence[float], rule: Rule, whole: str = "") -> str:
+    """How often models that are truly worse pass."""
+    chances = [f"{100 * rule(n, drop)[1]:.0f}%" for drop in drops]
+    points = " / ".join(f"{100 * drop:g}" for drop in drops)
+    return (
+        f"{n:,}{whole} documents: a model that is worse by {points} points passes in "
+        f"{' / '.join(chances)} of runs"
+    )
+
+
+def _cheaper(gate: Gate, n: int, drop: float | None, flips: float) -> str:
+    """A paired gate that detects a drop with fewer documents, and usually passes an
+    unchanged model; empty without one."""
+    if not drop or not flips or drop >= 1:
+        return ""
+    margin, least = _smallest_pair(round(drop, 3), flips, gate.confidence, n)
+    if not least:
+        return ""
+    metric = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
+    entry = {"task": gate.task, "metric": metric, "baseline": "main"}
+    shown = ", ".join(f"{key}: {json.dumps(value)}" for key, value in entry.items())
+    return (
+        f"{{{shown}, max_drop: {margin:g}}} detects this drop with {least:,} documents"
+    )
+
+
+@lru_cache
+def _smallest_pair(
+    drop: float, flips: float, confidence: float, most: int
+) -> tuple[float, int]:
+    """The margin and the number of documents, below ``most``, with which a paired gate
+    detects a drop and passes an unchanged model, each with the usual power; 0 documents
+    if there is none."""
+    # Both distances, of the margin from 0 and from the drop, in standard errors.
+    spreads = math.sqrt(flips), math.sqrt(max(flips, drop))
+    margin = round(drop * spreads[0] / sum(spreads), 3)
+    if not 0 < margin < drop:
+        return margin, 0
+    rule = paired_rule(margin, flips, 1 - confidence)
+
+    def is_enough(n: int) -> bool:
+        return rule(n, drop)[0] >= POWER and rule(n, 0.0)[1] >= POWER
+
+    guess = math.ceil((_DISTANCE * sum(spreads) / drop) ** 2)
+    return margin, first_that(is_enough, 1, most - 1, guess) or 0
 
 
 def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -> str:
@@ -145,7 +209,8 @@ def _unplanned(gate: Gate, last: float | None) -> str:
         "the effect of clusters is unknown before the run": gate.cluster,
         "the variation between repeats is unknown before the run": gate.reducer,
         "the earlier number is not a proportion": not 0 <= (last or 0) <= 1,
-        "it has two thresholds": len(gate.bounds) > 1,
+        "it has two thresholds": len(gate.bounds) > 1
+        and (gate.over != "run" or last is None),
         "it compares the number without its sampling error": (
             published and gate.over != "population"
         ),
@@ -233,7 +298,9 @@ def _flakes(plan: GatePlan, distance: float) -> str:
     """A warning if the threshold is within the noise of the last number."""
     if abs(distance) >= NEAR:
         return ""
-    (bound,), false_positive_rate = plan.gate.bounds, plan.false_positive_rate or 0.0
+    distances = _distances(plan.gate, plan.last or 0.0)
+    bound = plan.gate.bounds[distances.index(min(distances))]
+    false_positive_rate = plan.false_positive_rate or 0.0
     last = figure(plan.last or 0.0)
     near = f"the threshold {bound.value} is near the last number, {last}"
     if false_positive_rate >= WEAK:
@@ -272,15 +339,10 @@ def _of_sample(bare: GatePlan, last: float, n_whole: int, flips: float) -> GateP
     def decides(n: int) -> bool:
         return rule(n, 0.0)[0 if bar > 0 else 1] >= POWER
 
-    chances = [f"{100 * rule(bare.n, drop)[1]:.0f}%" for drop in _DROPS]
-    drops = " / ".join(f"{100 * drop:g}" for drop in _DROPS)
     return replace(
         bare,
         detects=_smallest(lambda drop: rule(bare.n, drop)[0] if drop < last else 1.0),
         false_positive_rate=rule(bare.n, 0.0)[0],
         n_needed=first_that(decides, 1, n_whole, bare.n),
-        about=(
-            f"{bare.n:,} of {n_whole:,} documents: a model that is worse by {drops} "
-            f"points passes in {' / '.join(chances)} of runs"
-        ),
+        about=_audit(bare.n, _SMALL_DROPS, rule, f" of {n_whole:,}"),
     )

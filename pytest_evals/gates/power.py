@@ -52,27 +52,41 @@ def rule_of(
     """The rule of a gate; ``None`` if chance plays no part in it."""
     if gate.published is not None:
         return _published_rule(gate, share or 0.0)
+    is_count = len(strata) < 2 and not has_limits(gate)
     strata = strata if len(strata) > 1 and gate.over == "population" else ()
     if gate.margin is None:
-        return _floor_rule(gate, share, flips, strata)
+        return _floor_rule(gate, share, flips, strata, is_count=is_count)
     allowed = gate.margin.allowed(1.0 if share is None else share)
     if allowed <= 0 or flips <= 0:
         return None
     if gate.over == "population":
-        return _paired_rule(allowed, flips, 1 - gate.confidence, strata)
-    return _normal_rule(gate, -allowed, 0.0, partial(paired_stderr, flips))
+        return paired_rule(allowed, flips, 1 - gate.confidence, strata)
+    spread = partial(paired_stderr, flips)
+    return _normal_rule(gate, [(-allowed, True)], 0.0, spread, is_count=is_count)
 
 
 def _floor_rule(
-    gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
+    gate: Gate,
+    share: float | None,
+    flips: float,
+    strata: Sequence[Stratum],
+    *,
+    is_count: bool,
 ) -> Rule:
-    (bound,), alpha = gate.bounds, 1 - gate.confidence
+    bound, alpha = gate.bounds[0], 1 - gate.confidence
     rises = bound.is_lower
     # Upper thresholds are lower thresholds of the complementary proportion.
     edge = float(bound.value) if rises else 1 - float(bound.value)
     start = edge if share is None else share if rises else 1 - share
     if gate.over != "population":
-        return _normal_rule(gate, edge, start, lambda n, _: math.sqrt(flips / 2 / n))
+        sides = [(edge, True)]
+        if len(gate.bounds) > 1:
+            sides.append((float(gate.bounds[1].value), False))
+
+        def spread(n: int, _: float) -> float:
+            return math.sqrt(flips / 2 / n)
+
+        return _normal_rule(gate, sides, start, spread, is_count=is_count)
     if not strata:
         return lambda n, drop: _binomial(n, edge, start - drop, alpha)
     if not rises:
@@ -84,16 +98,31 @@ def _floor_rule(
 
 
 def _normal_rule(
-    gate: Gate, edge: float, start: float, stderr: Callable[[int, float], float]
+    gate: Gate,
+    sides: Sequence[tuple[float, bool]],
+    start: float,
+    stderr: Callable[[int, float], float],
+    *,
+    is_count: bool,
 ) -> Rule:
-    """For a number that is compared, or over reruns."""
+    """For a number that is compared, or over reruns. ``is_count``: it is a number of
+    documents, whose steps the normal approximation is corrected for."""
     z = NormalDist().inv_cdf(gate.confidence) if has_limits(gate) else 0.0
 
     def chances(n: int, drop: float) -> tuple[float, float]:
         sd, reach = stderr(n, drop) or 1 / n, z * stderr(n, 0.0)
-        return normal_chances([(edge, True)], start - drop, sd, reach)
+        edges = [(_between(e, n, low) if is_count else e, low) for e, low in sides]
+        return normal_chances(edges, start - drop, sd, reach)
 
     return chances
+
+
+def _between(edge: float, n: int, is_lower: bool) -> float:
+    """The middle between the last share of ``n`` documents that holds and the first
+    that does not."""
+    if is_lower:
+        return (math.ceil(edge * n - _ROUNDING) - 0.5) / n
+    return (math.floor(edge * n + _ROUNDING) + 0.5) / n
 
 
 def normal_chances(
@@ -127,8 +156,8 @@ def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, f
     return fails(edge, share), fails(1 - edge, 1 - share)
 
 
-def _paired_rule(
-    margin: float, flips: float, alpha: float, strata: Sequence[Stratum]
+def paired_rule(
+    margin: float, flips: float, alpha: float, strata: Sequence[Stratum] = ()
 ) -> Rule:
     """A change of correct and wrong answers: Tango's limits; of a group, those of its
     tasks as strata. Summed over the flips and the losses among them, which are

@@ -51,17 +51,7 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
         for text in _spend(spend):
             lines += _wrapped(f"{name}{text}", width)
     lines += [line for text in _follow_ups(forecast) for line in _wrapped(text, width)]
-    if forecast.gates:
-        lines += [TableLine("")]
-        lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
-        lines += [TableLine(text) for text in _remarks(forecast)]
-        for one in forecast.gates:
-            if one.about:
-                lines += _wrapped(
-                    f"- {one.gate.task}::{one.gate.id}: {one.about}", width
-                )
-        for why, names in _uncomputed(forecast).items():
-            lines += _wrapped(f"- {', '.join(names)}: {why}", width)
+    lines += _gates(forecast, width)
     warnings = (
         f"{one.gate.task}::{one.gate.id}: {one.warning}"
         for one in forecast.gates
@@ -74,6 +64,24 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
             noun = "document" + "s" * (task.n_faults > 1)
             message = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
             lines += _warning(message, width)
+    return lines
+
+
+def _gates(forecast: RunPlan, width: int) -> list[TableLine]:
+    """Return the table of gates, and how often models that are worse pass."""
+    if not forecast.gates:
+        return []
+    lines = [TableLine("")]
+    lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
+    lines += [TableLine(text) for text in _remarks(forecast)]
+    for one in forecast.gates:
+        name = f"{one.gate.task}::{one.gate.id}"
+        if one.about:
+            lines += _wrapped(f"- {name}: {one.about}", width)
+        if one.cheaper:
+            lines += _wrapped(f"- instead of {name}: {one.cheaper}", width)
+    for why, names in _uncomputed(forecast).items():
+        lines += _wrapped(f"- {', '.join(names)}: {why}", width)
     return lines
 
 
@@ -229,6 +237,8 @@ def _remarks(forecast: RunPlan) -> Iterator[str]:
     yield "  false positive: probability of failing although nothing has changed"
     if forecast.source:
         yield f"  computed from {one_line(forecast.source)}"
+    elif any(one.last is not None for one in forecast.gates):
+        yield "  no earlier run: computed from the expected values of gates"
     else:
         yield "  no earlier run: the numbers are unknown"
 
