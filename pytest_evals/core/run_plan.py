@@ -48,7 +48,9 @@ class GatePlan:
     """Why its verdict has little value; empty if there is no such reason."""
     about: str = ""  # how often models that are worse pass
     cheaper: str = ""
-    """A gate that detects the same drop with fewer documents; empty without one."""
+    """An entry of a gate that detects the same drop with fewer documents; empty without
+    one."""
+    n_cheaper: int = 0  # number of documents that it needs
     why: str = ""  # why nothing was computed; empty otherwise
 
 

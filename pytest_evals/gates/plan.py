@@ -109,11 +109,13 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
         """Whether the gate is decided often enough if the number stays."""
         return rule(documents, 0.0)[1 if away > 0 else 0] >= POWER
 
+    cheaper, n_cheaper = _cheaper(gate, n, detects if is_floor else None, flips)
     plan = replace(
         bare,
         detects=detects,
         about=_audit(n, _DROPS, rule),
-        cheaper=_cheaper(gate, n, detects, flips) if is_floor else "",
+        cheaper=cheaper,
+        n_cheaper=n_cheaper,
         false_positive_rate=rule(n, 0.0)[0],
         n_needed=first_that(decides, 1, MOST_DOCUMENTS) if away else None,
     )
@@ -142,20 +144,18 @@ def _audit(n: int, drops: Sequence[float], rule: Rule, whole: str = "") -> str:
     )
 
 
-def _cheaper(gate: Gate, n: int, drop: float | None, flips: float) -> str:
+def _cheaper(gate: Gate, n: int, drop: float | None, flips: float) -> tuple[str, int]:
     """A paired gate that detects a drop with fewer documents, and usually passes an
-    unchanged model; empty without one."""
+    unchanged model, and their number; empty without one."""
     if not drop or not flips or drop >= 1:
-        return ""
+        return "", 0
     margin, least = _smallest_pair(round(drop, 3), flips, gate.confidence, n)
     if not least:
-        return ""
+        return "", 0
     metric = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     entry = {"task": gate.task, "metric": metric, "baseline": "main"}
     shown = ", ".join(f"{key}: {json.dumps(value)}" for key, value in entry.items())
-    return (
-        f"{{{shown}, max_drop: {margin:g}}} detects this drop with {least:,} documents"
-    )
+    return f"{{{shown}, max_drop: {margin:g}}}", least
 
 
 @lru_cache

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
@@ -415,23 +416,20 @@ def test_the_audit_of_a_tolerance_equals_simulated_reruns(keys, n, flips):
 def test_the_cheaper_gate_detects_the_drop_and_passes_an_unchanged_model():
     """Simulated by the verdicts of paired gates; 20,000 runs."""
     found = forecast(floor(**VLLM), 1319, None, 0.05)
-    pattern = r"max_drop: (.+?)}.* (\d+) documents"
-    margin, n = re.search(pattern, found.cheaper).groups()
-    assert int(n) < 1319 / 3
+    paired = read_gate(yaml.safe_load(found.cheaper), task="arc", source=HERE)
+    margin, n = float(paired.margin.value), found.n_cheaper
+    assert n < 1319 / 3
     rng = np.random.default_rng(1)
 
     @cache
     def limits(gained, lost):
-        return PairedProportions(gained, lost, int(n)).interval(0.95)
+        return PairedProportions(gained, lost, n).interval(0.95)
 
     for drop, flips in ((0.0, 0.05), (found.detects, found.detects)):
         shares = [(flips - drop) / 2, (flips + drop) / 2, 1 - flips]
         every = [
             limits(int(gained), int(lost))
-            for gained, lost, _ in rng.multinomial(int(n), shares, 20_000)
+            for gained, lost, _ in rng.multinomial(n, shares, 20_000)
         ]
-        decided = [
-            one.high < -float(margin) if drop else one.low >= -float(margin)
-            for one in every
-        ]
+        decided = [one.high < -margin if drop else one.low >= -margin for one in every]
         assert np.mean(decided) >= 0.79

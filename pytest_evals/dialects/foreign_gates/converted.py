@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from pytest_evals.dialects.foreign_gates.sglang import convert_sglang
 from pytest_evals.dialects.foreign_gates.suite import (
@@ -13,6 +14,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
     ConvertedGate,
     UnconvertibleError,
     Values,
+    around,
     command,
     expected,
     number,
@@ -22,7 +24,7 @@ from pytest_evals.dialects.foreign_gates.tensorrt_llm import convert_trt
 from pytest_evals.dialects.foreign_gates.tokenspeed import convert_tokenspeed
 from pytest_evals.dialects.foreign_gates.vllm_server import convert_vllm_server
 
-_Bound = Callable[[float], Mapping[str, float]]
+_Bound = Callable[[float], Mapping[str, Any]]
 VLLM_RTOL = 0.08
 """``test_lm_eval_correctness.py`` of vLLM, without ``rtol`` in the file."""
 ASCEND_RTOL = 0.05
@@ -95,7 +97,12 @@ def convert_ascend(values: Values, place: str, _: str) -> Converted:
     given.pop("serve", None)
     rtol = number("rtol", values.get("rtol", ASCEND_RTOL))
     what = f"vllm-ascend, numpy.isclose with rtol={rtol:g}: better fails too"
-    return _lm_eval(given, place, lambda value: close(value, rtol), what)
+
+    def bound(value: float) -> dict[str, Any]:
+        band = close(value, rtol)
+        return around(value, low=band["min"], high=band["max"])
+
+    return _lm_eval(given, place, bound, what)
 
 
 def _lm_eval(values: Values, place: str, bound: _Bound, what: str) -> Converted:

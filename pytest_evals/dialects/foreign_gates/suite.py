@@ -136,6 +136,20 @@ def expected(
     return {"value": value, "tolerance": f"{percent:f}%"}
 
 
+def around(value: float, *, low: float, high: float | None = None) -> dict[str, Any]:
+    """The keys of a gate for scores from ``low`` to ``high``, with the reference value
+    between them: the bounds are exactly these numbers."""
+    exact = Decimal(repr(value))
+    below = exact - Decimal(repr(low))
+    above = None if high is None else Decimal(repr(high)) - exact
+    if below < 0 or low <= 0 or (above is not None and above < 0):
+        return {"min": low} if high is None else {"min": low, "max": high}
+    if above is None:
+        return {"value": value, "tolerance": f"{below:f}"}
+    tolerance = {"below": f"{below:f}", "above": f"{above:f}"}
+    return {"value": value, "tolerance": tolerance}
+
+
 def server_spec(model: str, words: Sequence[str], environment: Values) -> str:
     """The spec of a vLLM server with these arguments, without ``serve:``."""
     variables = [f"{name}={shlex.quote(str(v))}" for name, v in environment.items()]

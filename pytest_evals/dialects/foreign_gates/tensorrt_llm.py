@@ -13,6 +13,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
     ConvertedGate,
     UnconvertibleError,
     Values,
+    around,
     number,
 )
 
@@ -129,11 +130,9 @@ def _add_trt(found: Converted, task: TrtTask, model: str, entry: Values) -> None
         number("alpha", entry.get("alpha", task.alpha)),
         higher_is_better=higher,
     )
-    gate = {
-        "task": task.task,
-        "metric": task.metric,
-        "min" if higher else "max": edge / 100,
-    }
+    share = reference / 100
+    keys = around(share, low=edge / 100) if higher else {"max": edge / 100}
+    gate = {"task": task.task, "metric": task.metric, **keys}
     gate |= {"when": {"model": name}, "advisory": True, "id": name}
     what = f"{reference:g} of {model}: TensorRT-LLM, test of two samples of {n:,}"
     found.gates.append(ConvertedGate(gate, what))

@@ -79,7 +79,9 @@ def _gates(forecast: RunPlan, width: int) -> list[TableLine]:
         if one.about:
             lines += _wrapped(f"- {name}: {one.about}", width)
         if one.cheaper:
-            lines += _wrapped(f"- instead of {name}: {one.cheaper}", width)
+            few = f"{one.n_cheaper:,} documents detect the same drop with the gate"
+            lines += _wrapped(f"- {name}: {few}", width)
+            lines += _wrapped(f"    - {one.cheaper}", width)
     for why, names in _uncomputed(forecast).items():
         lines += _wrapped(f"- {', '.join(names)}: {why}", width)
     return lines
