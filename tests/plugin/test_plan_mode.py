@@ -15,7 +15,7 @@ def test_plan_runs_no_documents_and_shows_the_minimum_detectable_effects(suite):
             "task  docs  requests * stored *time",
             "quiz    10        10  ~20 tokens       ?  ~0.0 s",
             "gate * detects*  false positive *",
-            "quiz::exact_match *0.800 * 4.2 pt * 50.0%*",
+            "quiz::exact_match *0.800 * 9.2 pt * 15.9%*",
             "* computed from *.evals/runs/*",
             "warning: quiz::exact_match: the threshold 0.8 is near the last number*",
         ]
