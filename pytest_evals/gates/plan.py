@@ -164,7 +164,7 @@ def _smallest_pair(
 ) -> tuple[float, int]:
     """The margin and the number of documents, below ``most``, with which a paired gate
     detects a drop and passes an unchanged model, each with the usual power; 0 documents
-    if there is none."""
+    without one."""
     # Both distances, of the margin from 0 and from the drop, in standard errors.
     spreads = math.sqrt(flips), math.sqrt(max(flips, drop))
     margin = round(drop * spreads[0] / sum(spreads), 3)

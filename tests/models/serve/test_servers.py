@@ -1,7 +1,10 @@
 """Servers that are started for a run, by whole sessions in processes of their own."""
 
 import os
+import random
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -102,6 +105,59 @@ def test_no_process_is_left_when_the_session_is_killed(folder, monkeypatch, numb
     child = int((folder / "child").read_text())
     pids = [*starts(), child]
     assert wait_until(lambda: not any(map(is_alive, pids))), pids
+
+
+def killed_at_random(rng, *arguments):
+    """Kill a session, or one of its workers, at a random moment; wait for its end."""
+    process = subprocess.Popen(
+        session(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(rng.uniform(0.5, 8.0))
+    number = rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+    if process.poll() is None:
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True
+        )
+        children = [int(one) for one in listed.stdout.split()]
+        if arguments and children and rng.random() < 0.5:
+            with suppress(ProcessLookupError):
+                os.kill(rng.choice(children), signal.SIGKILL)
+        else:
+            process.send_signal(number)
+    try:
+        process.wait(90)
+    finally:
+        process.kill()
+
+
+def ports(folder):
+    logs = [*folder.glob(".evals/runs/*/server.log")]
+    words = [one.read_text().split() for one in logs]
+    return [int(one[2]) for one in words if one[:2] == ["starting", "--port"]]
+
+
+def is_open(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.nightly
+def test_no_process_and_no_port_is_left_after_random_kills(folder, monkeypatch):
+    """``KILLS`` and ``KILLS_SEED`` change their number and their moments."""
+    monkeypatch.setenv("CHILD", str(folder / "child"))
+    rng = random.Random(int(os.environ.get("KILLS_SEED", "1")))
+    for number in range(int(os.environ.get("KILLS", "50"))):
+        monkeypatch.setenv("LOADS_S", rng.choice(["0", "2", "600"]))
+        killed_at_random(rng, *rng.choice([(), ("-n", "2")]))
+        child = folder / "child"
+        left = [
+            *starts(),
+            *map(int, child.read_text().split() if child.exists() else ()),
+        ]
+        assert wait_until(lambda pids=left: not any(map(is_alive, pids))), number
+        assert not any(map(is_open, ports(folder))), number
+        shutil.rmtree(folder / ".evals", ignore_errors=True)
 
 
 @pytest.mark.nightly
