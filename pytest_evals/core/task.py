@@ -199,6 +199,20 @@ class Asked(NamedTuple):
 RowLines = tuple[Path, Sequence[int]]
 
 
+class ModelUse(NamedTuple):
+    """What asks an auxiliary model.
+
+    Args:
+        name: A scorer, or ``user``.
+        place: Where the model is set.
+        shows_images: Whether its requests have images.
+    """
+
+    name: str
+    place: Place
+    shows_images: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task, ready to run.
@@ -219,7 +233,7 @@ class Task:
             possible, so that a plan can count them; ``None`` if requests are not
             bounded.
         models: Names in ``Ask.model`` → auxiliary models, such as judges.
-        image_models: Those of them that get images.
+        model_uses: The same names → what asks them, if it is known.
         asks_model: Whether the tested model gets any requests.
         shows_images: Whether its requests have images, if the task's file
             determines it.
@@ -273,7 +287,7 @@ class Task:
     follow_up: Callable[[Record], Dialogue[object]] | None = None
     longest: Callable[[Record], Dialogue[object]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)
-    image_models: frozenset[str] = frozenset()
+    model_uses: Mapping[str, ModelUse] = field(default_factory=dict)
     asks_model: bool = True
     shows_images: bool = False
     sends_tools: bool = False

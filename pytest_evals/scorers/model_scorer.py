@@ -56,6 +56,9 @@ class ModelScorer(ABC):
 
     limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """Smallest and largest value."""
+    check: ClassVar[Callable[[Any, Case], object] | None] = None
+    """Raises an error for a case that cannot be scored with any answer."""
+    is_trivial: ClassVar[None] = None
     name: str
     sources: tuple[ModelSource, ...] = (JUDGE,)
     roles: tuple[str, ...] = (JUDGE_NAME,)

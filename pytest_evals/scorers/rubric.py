@@ -403,6 +403,7 @@ def goal_reached(
     """
     if not isinstance(goal, str) or not goal.strip():
         raise EvalsError(f"goal_reached: goal is {goal!r}, not text")
+    _ = ScorerTemplate(f"{name}: goal", goal)  # its errors name it
     return judge(
         GOAL_RUBRIC.format(goal=goal),
         model=model,

@@ -47,14 +47,22 @@ class SemanticScorer(ModelScorer):
         and one target."""
         return 2
 
+    def check(self, case: Case) -> list[str]:
+        """Return the texts that answers are compared with.
+
+        Raises:
+            DocumentError: There is none, or one is empty.
+        """
+        targets = targets_of(case) if self.text is None else self.text.texts(case)
+        if not all(one.strip() for one in targets):
+            raise DocumentError(f"{self.name}: the target is empty")
+        return [*dict.fromkeys(targets)]
+
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Ask for the embeddings of the answer and of each target."""
-        targets = targets_of(case) if self.text is None else self.text.texts(case)
-        texts = [answered.text, *dict.fromkeys(targets)]
+        texts = [answered.text, *self.check(case)]
         if not answered.text.strip():
             return self._score(answered, 0.0, "the answer is empty")
-        if not all(one.strip() for one in texts):
-            raise DocumentError(f"{self.name}: the target is empty")
         replies = yield [
             ReadAsk(self.roles[0], embedding_request(one), embedding_of)
             for one in texts

@@ -43,6 +43,11 @@ _FIELDS = {
 name."""
 
 
+def is_template(text: str) -> bool:
+    """Return whether a text has insertions or statements."""
+    return "{{" in text or "{%" in text
+
+
 class ScorerTemplateError(DocumentError):
     """A template cannot be rendered for a case.
 
@@ -61,7 +66,7 @@ class ScorerTemplate:
 
     Args:
         key: The scorer and its argument, for messages.
-        text: A template if it contains ``{{``.
+        text: A template if it contains ``{{`` or ``{%``.
         sees_answer: Whether the answer's names may be used.
         has_items: Whether a list is replaced by its items; else it is an error.
     """
@@ -81,7 +86,7 @@ class ScorerTemplate:
     @property
     def is_template(self) -> bool:
         """Whether values are inserted."""
-        return "{{" in self.text
+        return is_template(self.text)
 
     @property
     def template(self) -> Template:
@@ -207,7 +212,7 @@ def _shown(field: str, value: Any) -> Any:
 def templates_in(given: Any, key: str) -> list[ScorerTemplate]:
     """Return the templates in the texts of a JSON value."""
     if isinstance(given, str):
-        return [ScorerTemplate(key, given)] if "{{" in given else []
+        return [ScorerTemplate(key, given)] if is_template(given) else []
     if isinstance(given, Mapping):
         given = given.values()
     elif not isinstance(given, list | tuple):

@@ -377,3 +377,26 @@ def test_validation_checks_the_members_of_groups(suite):
     done = check(suite)
     assert done.ret == 1
     done.stdout.fnmatch_lines(["evals/both.yaml:*'secnd'*"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("score:\n- semantic: {model: 'opnai:e'}\n", "t.yaml:4: semantic: unknown"),
+        (
+            "score:\n- exact\n- judge: {rubric: r, models: [openai:a, 'openai:b,x=1']}",
+            "t.yaml:5: judge: the openai model takes no argument 'x'",
+        ),
+        (
+            "user: {goal: a, model: 'scripted:no.jsonl'}\nscore: exact\n",
+            "t.yaml:3: user: no.jsonl: cannot be read",
+        ),
+    ],
+)
+def test_invalid_models_of_scorers_and_users_have_their_line(pytester, keys, why):
+    text = f"prompt: '{{{{q}}}}'\nrows: [{{q: a, target: b}}]\n{keys}"
+    (pytester.path / "t.yaml").write_text(text)
+    command = ["t.yaml", "--model=scripted:echo", "--evals-validate"]
+    found = pytester.runpytest(*command)
+    assert found.ret == 1
+    assert why in found.stdout.str()

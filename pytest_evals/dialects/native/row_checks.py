@@ -17,8 +17,9 @@ from pytest_evals.errors import (
     TaskFileError,
 )
 from pytest_evals.scorers.answers import AnswerScorer
+from pytest_evals.scorers.model_scorer import ModelScorer
 
-Placed = tuple[AnswerScorer, Place]
+Placed = tuple[AnswerScorer | ModelScorer, Place]
 
 
 class _Row(NamedTuple):
@@ -73,7 +74,9 @@ def check_rows(
     yield from _trivial(scorers, rows)
 
 
-def _problem(scorer: AnswerScorer, row: _Row, at: Place | RowPlace) -> Problem | None:
+def _problem(
+    scorer: AnswerScorer | ModelScorer, row: _Row, at: Place | RowPlace
+) -> Problem | None:
     try:
         if scorer.check is not None:
             scorer.check(row.case)
@@ -99,7 +102,7 @@ def _trivial(scorers: Sequence[Placed], rows: Sequence[_Row]) -> Iterator[str]:
             )
 
 
-def _is_trivial(scorer: AnswerScorer, case: Case) -> bool:
+def _is_trivial(scorer: AnswerScorer | ModelScorer, case: Case) -> bool:
     try:
         return scorer.is_trivial is not None and scorer.is_trivial(case)
     except EvalsError:

@@ -13,7 +13,7 @@ from pytest_evals.core.dialogue import (
 )
 from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
 from pytest_evals.core.metric import ANYTHING, Metric, Span
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import ModelUse, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
@@ -67,12 +67,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         if models or parts.has_turns
         else None,
         models=models,
-        image_models=frozenset(
-            role
-            for one in parts.scorers
-            if isinstance(one, ModelScorer) and one.images
-            for role in one.roles
-        ),
+        model_uses=_model_uses(parts),
         asks_model=runner.own_model is None,
         shows_images=parts.shows_images and runner.own_model is None,
         sends_tools=parts.tools is not None and runner.own_model is None,
@@ -100,6 +95,20 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             *(choices.warnings if choices else ()),
         ),
     )
+
+
+def _model_uses(parts: EvalParts) -> dict[str, ModelUse]:
+    """Name of an auxiliary model → the scorer that asks it, or the simulated user."""
+    found = {USER: ModelUse(USER, parts.places.get(USER, parts.source))}
+    for one in parts.scorers:
+        if not isinstance(one, ModelScorer):
+            continue
+        place = parts.places.get(one.name, parts.source)
+        for role in one.roles:
+            use = found.setdefault(role, ModelUse(one.name, place))
+            if one.images:
+                found[role] = use._replace(shows_images=True)
+    return found
 
 
 def _labels(parts: EvalParts) -> list[HumanLabels]:
@@ -132,9 +141,11 @@ def _checked_cases(
         place = parts.places.get(USER, parts.source)
         templates |= dict.fromkeys(parts.user.templates, place)
     check_templates(templates, cases, is_text=parts.is_text)
-    answers = [(one, at) for one, at in placed if isinstance(one, AnswerScorer)]
+    checked = [
+        (one, at) for one, at in placed if isinstance(one, AnswerScorer | ModelScorer)
+    ]
     warnings = check_rows(
-        answers, cases, has_turns=parts.has_turns, place_of=parts.row_place
+        checked, cases, has_turns=parts.has_turns, place_of=parts.row_place
     )
     return cases, [*warnings]
 

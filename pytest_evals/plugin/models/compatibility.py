@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import ModelUse, Task
 from pytest_evals.errors import OptionError, Place
 from pytest_evals.models.registry import (
     KINDS,
@@ -214,26 +214,33 @@ def _check_judges(
         for name, source in task.models.items():
             if callable(source) or (may_lack and not (source or text)):
                 continue
-            where = f"{task.name} ({task.source})"
-            try:
-                if not (source or text):
-                    raise OptionError(NO_JUDGE)
-                spec = parse_spec(source or text)
-                check_spec(spec)
-                shows_images = name in task.image_models
-                needs = TaskRequirements("generate_until", True, shows_images)
-                why = why_unfit(spec, needs)
-            except OptionError as error:
-                why = str(error)
+            use = task.model_uses.get(name)
+            why = _why_unfit_judge(source or text, use)
             if why and not ((source or text) and answers.is_hooked(source or text)):
-                what, _, fix = why.partition("\n")
-                raise pytest.UsageError(f"{where} needs a judge: {what}\n{fix}")
+                where = f"{task.name} ({task.source}) needs a judge"
+                if source and use is not None:
+                    where = f"{use.place}: {use.name}"
+                raise pytest.UsageError(f"{where}: {why}")
     try:
         if text:
             check_spec(parse_spec(text))
     except OptionError as error:
         if not answers.is_hooked(text):
             raise pytest.UsageError(f"--evals-judge: {error}") from None
+
+
+def _why_unfit_judge(text: str, use: ModelUse | None) -> str:
+    """Return why a model cannot reply to a scorer; empty if it can."""
+    if not text:
+        return NO_JUDGE
+    shows_images = use is not None and use.shows_images
+    needs = TaskRequirements("generate_until", True, shows_images)
+    try:
+        spec = parse_spec(text)
+        check_spec(spec)
+        return why_unfit(spec, needs)
+    except OptionError as error:
+        return str(error)
 
 
 def overrides_judge(config: pytest.Config) -> bool:

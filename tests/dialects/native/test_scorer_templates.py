@@ -323,3 +323,10 @@ def test_a_rubric_sees_what_the_application_returned_as_data_with_tags(
         for mark, text in zip("ABCDE", shown, strict=True)
     ]
     assert " ".join(parts) in message
+
+
+def test_statements_alone_are_a_template(tmp_path: Path) -> None:
+    """The judge does not see the statement."""
+    score = "score: [{judge: '{% if zz %}Is it short?'}]\n"
+    (found,) = problems(tmp_path, EVAL + score)
+    assert "judge: rubric: Unexpected end of template" in found

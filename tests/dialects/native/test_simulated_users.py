@@ -253,6 +253,8 @@ def test_it_is_written_in_yaml(tmp_path):
         ("max_turns: 4", "max_turn: 4", "unknown key 'max_turn'; did you mean"),
         ("  model: MODEL\n", "", "user: model is missing"),
         ("wish}}", "hope}}", "'hope'"),
+        ("In a hurry.", "'{% if %}'", "user: persona: Expected an expression"),
+        ("  - checks\n", "  - goal_reached: '{{wish'\n", "goal_reached: goal: "),
         ("user:\n", "user: me\nx:\n", "user is 'me', not a mapping"),
         ("  max_turns: 4", "  stop: 1", "stop is 1, not text"),
         ("wish: Learn", "turns: [Hi], wish: Learn", "both turns and a simulated user"),
