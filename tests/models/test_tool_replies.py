@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from pytest_evals.core.request import TOOLS, Generate, Message
 from pytest_evals.models.registry import open_model, parse_spec
-from pytest_evals.models.tokens.tool_calls import parser_of
+from pytest_evals.models.tokens.tool_calls import FORMATS, parser_of
 
 HERMES = (
     "{% if tools %}<|im_start|>system\nTools:{% for t in tools %}\n{{ t | tojson }}"
@@ -26,6 +27,20 @@ PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 TOOL = {"type": "function", "function": {"name": "pay", "parameters": {}}}
 PAY = '{"name": "pay", "arguments": {"amount": 4}}'
 REFUND = '{"name": "refund", "arguments": {}}'
+
+
+QWEN_CODER = HERMES + "<function=example><parameter=x>"
+GLM = HERMES + "<arg_key>"
+GRANITE = "{% if tools %}<|tool_call|>{% endif %}"
+DEEPSEEK = "{% if tools %}<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{% endif %}"
+LLAMA = 'Respond in the format {"name": function name, "parameters": {}}'
+PYTHONIC = "Calls: [func_name1(params_name1=params_value1)]"
+TYPES = {"pay": {"amount": {"type": "number"}, "unit": {"type": "string"}}}
+
+
+def deepseek(*calls: str) -> str:
+    inner = "\n".join(f"<｜tool▁call▁begin｜>{one}<｜tool▁call▁end｜>" for one in calls)
+    return f"<｜tool▁calls▁begin｜>{inner}<｜tool▁calls▁end｜>"
 
 
 def call(name: str, **arguments: object) -> dict:
@@ -73,6 +88,55 @@ def call(name: str, **arguments: object) -> dict:
             "",
             [call("pay", amount=4), {**call("a"), "id": "z1"}],
         ),
+        (
+            QWEN_CODER,
+            "Now.\n<tool_call>\n<function=pay>\n<parameter=amount>\n4\n</parameter>\n"
+            "<parameter=unit>\n4\n</parameter>\n<parameter=more>\n[True]\n</parameter>\n"
+            "</function>\n</tool_call>",
+            "Now.",
+            [call("pay", amount=4, unit="4", more="[True]")],
+        ),
+        (QWEN_CODER, "<tool_call><function=pay>4", "<tool_call><function=pay>4", []),
+        (
+            GLM,
+            "<tool_call>pay\n<arg_key>amount</arg_key>\n<arg_value>4</arg_value>\n"
+            "<arg_key>unit</arg_key>\n<arg_value> 4</arg_value>\n</tool_call>\n"
+            "<tool_call>now</tool_call>",
+            "",
+            [call("pay", amount=4, unit=" 4"), call("now")],
+        ),
+        (GRANITE, f"<|tool_call|>[{PAY}]", "", [call("pay", amount=4)]),
+        (HERMES, f"<tool_call>[{PAY}]</tool_call>", "", [call("pay", amount=4)]),
+        (
+            DEEPSEEK,
+            "Now" + deepseek('function<｜tool▁sep｜>pay\n```json\n{"amount": 4}\n```'),
+            "Now",
+            [call("pay", amount=4)],
+        ),
+        (
+            DEEPSEEK,
+            deepseek('pay<｜tool▁sep｜>{"amount": 4}', "a<｜tool▁sep｜>4"),
+            "",
+            [call("pay", amount=4), {"name": "a", "arguments": "4"}],
+        ),
+        (
+            LLAMA,
+            '<|python_tag|>{"name": "pay", "parameters": {"amount": "4"}}; '
+            '{"name": "a", "parameters": {}}<|eom_id|>',
+            "",
+            [call("pay", amount="4"), call("a")],
+        ),
+        (LLAMA, f"{PAY}<|eot_id|>", f"{PAY}<|eot_id|>", []),
+        (LLAMA, 'Use {"name": "a"}.', 'Use {"name": "a"}.', []),
+        (
+            PYTHONIC,
+            "[pay(amount=-4, unit='EUR', tags=[true, None]), shop.a()]",
+            "",
+            [call("pay", amount=-4, unit="EUR", tags=[True, None]), call("shop.a")],
+        ),
+        (PYTHONIC, "[pay(4)]", "[pay(4)]", []),
+        (PYTHONIC, "[pay(amount=open('x'))]", "[pay(amount=open('x'))]", []),
+        (PYTHONIC, "[1, 2]", "[1, 2]", []),
         (MISTRAL, "[TOOL_CALLS] [{", "[TOOL_CALLS] [{", []),
         (MISTRAL, f"<tool_call>{PAY}</tool_call>", f"<tool_call>{PAY}</tool_call>", []),
     ],
@@ -80,12 +144,17 @@ def call(name: str, **arguments: object) -> dict:
 def test_calls_are_read_in_the_format_of_the_template(template, text, answer, calls):
     parse = parser_of(template)
     assert parse is not None
-    found = parse(text)
+    found = parse(text, TYPES)
     assert (found.text, [*found.calls]) == (answer, calls)
 
 
+def test_the_documentation_lists_the_formats():
+    page = (Path(__file__).parents[2] / "docs" / "agent_recipes.md").read_text("utf-8")
+    assert [one.families for one in FORMATS if f"| {one.families} |" not in page] == []
+
+
 def test_other_formats_are_unknown():
-    assert parser_of("<tool_call><function=pay>") is None
+    assert parser_of("<|tool_call>call:NAME{key:1}<tool_call|>") is None
     assert parser_of(PLAIN) is None
 
 
@@ -202,7 +271,7 @@ def test_replies_that_cannot_be_read_stay_text_with_a_note(tmp_path):
     ((_, response),) = model.answer([asked("Pay 4.")])
     assert (response.text, response.calls) == (reply, ())
     assert [one for one in model.notes if "tool calls" in one] == [
-        "1 replies with tool calls that are not valid JSON stay text"
+        "1 replies with tool calls that cannot be read exactly stay text"
     ]
     model.close()
 

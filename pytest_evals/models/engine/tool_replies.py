@@ -9,7 +9,13 @@ from typing import Any
 
 from pytest_evals.core.request import TOOLS, Generate, Response
 from pytest_evals.models.tokens.chat_template import template_text
-from pytest_evals.models.tokens.tool_calls import UNKNOWN, UNREAD, Parser, parser_of
+from pytest_evals.models.tokens.tool_calls import (
+    UNKNOWN,
+    UNREAD,
+    ToolFormat,
+    parser_of,
+)
+from pytest_evals.models.tokens.tool_values import parameter_types
 
 
 class ToolReplies:
@@ -21,7 +27,7 @@ class ToolReplies:
         self._n_unread = 0
 
     @cached_property
-    def _parser(self) -> Parser | None:
+    def _parser(self) -> ToolFormat | None:
         return parser_of(template_text(self._tokenizer, has_tools=True))
 
     def read(self, request: Generate, response: Response) -> Response:
@@ -32,7 +38,8 @@ class ToolReplies:
         if self._parser is None:
             self._is_unknown = True
             return replace(response, text=self._plain(response.text))
-        found = self._parser(response.text)
+        tools = str(dict(request.options)[TOOLS] or "")
+        found = self._parser(response.text, parameter_types(tools))
         self._n_unread += found.is_unread
         calls = [dict(call) for call in found.calls]
         if calls and response.finish == "length":
