@@ -8,6 +8,7 @@ tags that no text in them can close, see
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -285,18 +286,36 @@ def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
     listed = _list_in(response, "verdicts")
     by_number: dict[int, Finding] = {}
     for position, one in enumerate(listed, 1):
-        entry: Mapping[Any, Any] = one if isinstance(one, Mapping) else {}
+        items = one.items() if isinstance(one, Mapping) else ()
+        entry: Mapping[str, Any] = {str(k).strip().casefold(): v for k, v in items}
         passes = verdict(entry.get("verdict"))
         if passes is None:
             what = f"verdict {position} is {entry.get('verdict', one)!r:.80}"
             raise DocumentError(f"{what}, not true or false")
-        number, reason = entry.get(noun, position), entry.get("reason", "")
-        is_number = isinstance(number, int) and not isinstance(number, bool)
+        reason = entry.get("reason", "")
         found = Finding(passes, reason if isinstance(reason, str) else "")
-        by_number[number if is_number else position] = found
+        by_number[_number(entry.get(noun), noun, position)] = found
     if len(listed) != n or {*by_number} != {*range(1, n + 1)}:
         raise DocumentError(f"verdicts are not one for each of the {n} {noun}s")
     return [by_number[number] for number in range(1, n + 1)]
+
+
+def _number(given: Any, noun: str, position: int) -> int:
+    """The number of the claim or document that a verdict is about; its position if it
+    names none. Numbers may be texts, such as ``claim_2``.
+
+    Raises:
+        DocumentError: It names something else.
+    """
+    if given is None:
+        return position
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    text = "" if isinstance(given, bool) else str(given).strip()
+    match = re.fullmatch(rf"(?:{noun})?[_ ]?#?([0-9]{{1,9}})\.?", text, re.IGNORECASE)
+    if match is None:
+        raise DocumentError(f"{noun} is {given!r:.80}, not its number")
+    return int(match[1])
 
 
 def _list_in(response: Response, key: str) -> list[Any]:

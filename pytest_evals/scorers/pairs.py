@@ -17,7 +17,7 @@ from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.judge_replies import read_json
+from pytest_evals.scorers.judge_replies import read_json, spoken_word
 from pytest_evals.scorers.model_scorer import ATTEMPTS, asked_again, closed_object
 from pytest_evals.scorers.rubric import RubricScorer, check_labels
 from pytest_evals.scorers.templates import ScorerTemplate
@@ -173,10 +173,14 @@ def _first_wins(response: Response) -> tuple[float, str]:
     """Whether the first answer of a reply wins, and the reason."""
     reply = response.raise_for_error().text
     found = read_json(reply, [_KEY])
+    if found is None and (word := spoken_word(reply)):
+        found = {_KEY: word}
     if found is None:
         raise DocumentError(f'the reply has no "{_KEY}": {reply[:200]!r}')
-    better = str(found[_KEY]).strip().lower()
-    if isinstance(found[_KEY], bool) or better not in _FIRST_WINS:
-        raise DocumentError(f"{_KEY} is {found[_KEY]!r}, not 1, 2 or tie")
+    given = found[_KEY]
+    is_whole = isinstance(given, float) and given.is_integer()
+    better = str(int(given) if is_whole else given).strip().removesuffix(".").lower()
+    if isinstance(given, bool) or better not in _FIRST_WINS:
+        raise DocumentError(f"{_KEY} is {given!r:.80}, not 1, 2 or tie")
     reason = found.get("reason", found.get("reasoning", ""))
     return _FIRST_WINS[better], reason if isinstance(reason, str) else ""

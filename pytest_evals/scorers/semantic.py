@@ -51,7 +51,7 @@ class SemanticScorer(ModelScorer):
         """Return the texts that answers are compared with.
 
         Raises:
-            DocumentError: There is none, or one is empty.
+            DocumentError: The target is missing or empty.
         """
         targets = targets_of(case) if self.text is None else self.text.texts(case)
         if not all(one.strip() for one in targets):

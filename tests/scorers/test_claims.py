@@ -146,6 +146,12 @@ GOOD = [{"claim": 1, "reason": "", "verdict": True}, {"claim": 2, "verdict": "no
         (GOOD, 0.5),
         (GOOD[::-1], 0.5),
         ([{"verdict": "yes"}, {"verdict": False}], 0.5),
+        # The first claim is supported and the second one is not, in other spellings.
+        ([{"claim": "2", "verdict": 0}, {"claim": "1", "verdict": 1}], 0.5),
+        ([{"claim": "claim_2", "verdict": 0}, {"claim": 1.0, "verdict": 1}], 0.5),
+        ([{"Claim": "1.", "Verdict": "PASS"}, {"Claim": "2.", "Verdict": "no"}], 0.5),
+        ([{"claim": "It is.", "verdict": 1}, {"claim": "No.", "verdict": 0}], None),
+        ([{"claim": True, "verdict": 1}, {"claim": 2, "verdict": 0}], None),
         (GOOD[:1], None),
         ([*GOOD, {"claim": 3, "verdict": True}], None),
         ([GOOD[0], GOOD[0]], None),
@@ -213,3 +219,22 @@ def test_the_documentation_has_the_prompts():
     text = " ".join(page.read_text("utf-8").replace("\n> ", "\n").split())
     for prompt in (LIST_CLAIMS, SUPPORTED, HELPFUL_CLAIMS, HELPFUL_DOCUMENTS):
         assert prompt in text
+
+
+@pytest.mark.parametrize(
+    ("reply", "passes"),
+    [
+        ([{"claim": "2", "verdict": True}, {"claim": "1", "verdict": False}], [0, 1]),
+        ([{"claim": "claim_2", "verdict": True}, {"claim": 1, "verdict": 0}], [0, 1]),
+        ([{"verdict": True}, {"verdict": False}], [1, 0]),
+    ],
+)
+def test_a_verdict_belongs_to_the_claim_whose_number_it_has(reply, passes):
+    judge = Judge(verdicts=json.dumps({"verdicts": reply}))
+    found = score_of("faithfulness", judge)
+    assert found.value == 0.5
+    shown = dict(re.findall(r"(yes|no): (You|We) ", found.explanation))
+    assert shown == {
+        "yes": "You" if passes[0] else "We",
+        "no": "We" if passes[0] else "You",
+    }

@@ -1,4 +1,4 @@
-"""Values of arguments in tool calls that are no JSON: texts with the types of a tool's
+"""Values of arguments in tool calls that are not JSON: texts with the types of a tool's
 parameters, and calls in Python's syntax, of which nothing is evaluated."""
 
 from __future__ import annotations

@@ -109,3 +109,41 @@ def test_each_judge_asks_the_model_that_it_names(tmp_path: Path) -> None:
         "kind": 1,
         "harsh": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("1", 1.0),
+        ("'tie'", 0.5),
+        ('{"better": 2.0}', 0.0),
+        ('{"better": "Tie."}', 0.5),
+        ('{"better": "1 or 2"}', None),
+        ('{"better": true}', None),
+        ('{"better": "1"} {"better": "2"}', None),
+        ("Answer 1", None),
+        ('<think>{"better": "1"}', None),
+    ],
+)
+def test_replies_are_read_leniently_and_never_guessed(reply, value):
+    """The same reply in both orders: the verdict depends on the order, unless it is a
+    tie."""
+    score = [ev.pairwise("Which is better?", versus="{{old}}")]
+    rows = [{"prompt": "q", "old": "old"}]
+    found = evaluate(rows, lambda prompt: "new", score=score, judge=One(reply))
+    (one,) = found.tasks[0].records[0].scores
+    assert bool(one.unscored) == (value is None)
+    if value is not None:
+        assert one.orders == (value, 1 - value)
+
+
+class One:
+    """A judge that gives one reply."""
+
+    name = "one"
+
+    def __init__(self, reply: str) -> None:
+        self.text = reply
+
+    def answer(self, requests):
+        return [(n, ev.Response(text=self.text)) for n in range(len(requests))]
