@@ -31,7 +31,7 @@ from tests.fuzz.running import prepare
 
 N = 60
 """Documents of a run."""
-WALL_S = 90
+WALL_S = 90 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 KILLED_S = 0.1
 """Age in seconds of responses that a killed process may lose."""
 TURNS = 3
