@@ -58,7 +58,8 @@ def check_rows(
     ]
     turns = [{COLUMN: turn.checks} for one in rows for turn in one.case.turns]
     turns = turns if has_turns else []
-    if scorers and not readers and any(map(_has_checks, (*known, *turns))):
+    compares = any(isinstance(one, AnswerScorer) for one, _ in scorers)
+    if compares and not readers and any(map(_has_checks, (*known, *turns))):
         what = "rows have checks, and score does not contain them"
         raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
     checked = scorers if place_of else readers
