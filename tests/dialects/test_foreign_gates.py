@@ -256,6 +256,16 @@ def test_vllm_prompts_and_scores_gsm8k_in_its_own_way(pytester):
     done.stdout.fnmatch_lines(["*0.667*"])
 
 
+def test_the_first_of_equal_references_is_taken_and_names_are_unique(pytester, capsys):
+    (pytester.path / "gsm8k.yaml").write_text(
+        "a/m: [{accuracy: 70}, {accuracy: 80, mtp: true}]\nb/m: [{accuracy: 75}]\n"
+    )
+    assert main(["convert", "gsm8k.yaml"]) == 0
+    assert "a second entry of a/m: accuracy: 80, mtp: True" in capsys.readouterr().out
+    gates = gates_of(Path("evals/gsm8k/gates.yaml"))
+    assert [(one["id"], one["value"]) for one in gates] == [("m", 0.7), ("b_m", 0.75)]
+
+
 def test_the_two_runs_of_a_compressed_model_are_two_commands(pytester, capsys):
     assert converted(pytester.path, "llm_compressor") == 0
     printed = capsys.readouterr().out

@@ -62,6 +62,7 @@ TRT_TASKS = {
 """Beginning of a reference file's name → its task and defaults, November 2026."""
 _SHORT = {"quant_algo": "", "kv_cache_quant_algo": "kv-", "spec_dec_algo": "spec-"}
 """Keys that select an entry → what a name has before their value."""
+_SELECTORS = ("dtype", *_SHORT, "extra_acc_spec")
 _TRT_OTHERS = ("accuracy", "alpha", "beta", "sigma", "num_samples", "higher_is_better")
 
 
@@ -95,8 +96,15 @@ def convert_trt(values: Values, place: str, stem: str) -> Converted:
     found = Converted()
     found.add_task(task.task)
     for model, entries in values.items():
+        selected: set[tuple[str, ...]] = set()
         for entry in entries or ():
-            _add_trt(found, task, str(model), entry)
+            key = tuple(str(entry.get(one)) for one in _SELECTORS)
+            if key in selected:  # the first entry with these keys is taken
+                shown = ", ".join(f"{k}: {v}" for k, v in entry.items())
+                found.left_out.append(f"a second entry of {model}: {shown}")
+            else:
+                _add_trt(found, task, str(model), entry)
+            selected.add(key)
     if not found.gates:
         raise UnconvertibleError("it has no accuracy")
     found.left_out.insert(0, f"{task.differs}; the gates are advisory")
@@ -117,6 +125,8 @@ def _add_trt(found: Converted, task: TrtTask, model: str, entry: Values) -> None
         ]
     )
     name = re.sub(r"[^\w.-]", "-", name)
+    if name in {one.entry["id"] for one in found.gates}:  # of another organization
+        name = re.sub(r"[^\w.-]", "-", f"{model.partition('/')[0]}_{name}")
     if given is None:
         found.left_out.append(f"{name}: no accuracy")
         return
