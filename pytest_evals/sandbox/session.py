@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import ClassVar
@@ -47,6 +48,7 @@ def current_sandbox() -> Sandbox:
     """Return the sandbox of this process; by default ``auto``, without consent."""
     if _Session.sandbox is None:
         _Session.sandbox = Sandbox()
+        atexit.register(end_sandbox)  # no session does
     return _Session.sandbox
 
 
