@@ -6,7 +6,7 @@ const SECTIONS = {
 };
 
 /** Words for the keys that are not words without their underscores. */
-const WORDS = {
+const KEY_WORDS = {
   apply_chat_template: "with the chat template", batch_tokens: "tokens per batch", bootstrap_iters: "bootstrap resamples",
   cache: "stored responses", compare: "compared with", dir: "folder of results", fewshot_as_multiturn: "few-shot examples as chat turns",
   gen_kwargs: "generation arguments", html: "HTML report", include_path: "folders of task files", inconclusive: "inconclusive gates",
@@ -17,7 +17,7 @@ const WORDS = {
   stop_error: "error rate of early stopping", write_out: "prompts shown",
 };
 
-const wordsOfKey = (name) => WORDS[name] ?? name.replaceAll("_", " ");
+const wordsOfKey = (name) => KEY_WORDS[name] ?? name.replaceAll("_", " ");
 
 function environmentView() {
   const { made } = run.facts;
