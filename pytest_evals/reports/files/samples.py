@@ -325,6 +325,8 @@ def _images(request: Request) -> dict[str, Any]:
     """The images of a request: hashes, and of those in messages also places and
     paths."""
     given = images_of(request)
+    if not given:
+        return {}
     found: dict[str, Any] = {name: [*value] for name, value in public_options(given)}
     if PLACED_IMAGES in found:
         keys = ("message", "at", "sha256", "detail", "path")
