@@ -1,6 +1,6 @@
 """A program that ends early, forges a result or patches its checker is wrong."""
 
-# ruff: noqa: E501, UP031 - programs, a line each
+# ruff: noqa: E501 - programs, a line each
 
 import pytest
 
@@ -81,16 +81,26 @@ def test_tests_are_not_in_the_memory_of_the_program(sandbox_at):
     """Not even those of earlier programs: the server never reads them."""
     sandbox = sandbox_at("process")
     secret = "s" + "ecret-of-the-tests-4711"
-    search = (
-        "def add(a, b):\n    word = bytes.fromhex(%r)\n    hits = 0\n"
-        "    for line in open('/proc/self/maps'):\n"
-        "        part = line.split()\n        if 'r' not in part[1] or '[v' in line: continue\n"
-        "        low, high = (int(x, 16) for x in part[0].split('-'))\n"
-        "        with open('/proc/self/mem', 'rb', 0) as file:\n            file.seek(low)\n"
-        "            try: data = file.read(high - low)\n            except OSError: continue\n"
-        "        hits += data.count(word)\n        del data\n    return hits\n"
-        % secret[1:].encode().hex()
-    )
-    tests = f"marker = {secret!r}\nhits = add(2, 3)\nassert hits <= 3, hits"
+    # process_vm_readv: /proc/self/mem is closed in a process that hides its memory.
+    search = f"""
+import ctypes, os
+class Part(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+def add(a, b):
+    word, hits, n_read = bytes.fromhex({secret[1:].encode().hex()!r}), 0, 0
+    libc = ctypes.CDLL(None)
+    for line in open("/proc/self/maps"):
+        low, high = (int(x, 16) for x in line.split()[0].split("-"))
+        buffer = ctypes.create_string_buffer(high - low)
+        local = Part(ctypes.addressof(buffer), high - low)
+        remote = Part(low, high - low)
+        n = libc.process_vm_readv(os.getpid(), ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
+        if n > 0:
+            n_read += n
+            hits += buffer.raw.count(word)
+        ctypes.memset(buffer, 0, high - low)
+    return (hits if n_read > 1_000_000 else -1)
+"""
+    tests = f"marker = {secret!r}\nhits = add(2, 3)\nassert 1 <= hits <= 4, hits"
     assert sandbox.test("def add(a, b): return 5", f"x = {secret!r}", 3) == "passed"
     assert sandbox.test(search, tests, 10) == "passed"
