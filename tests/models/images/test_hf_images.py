@@ -238,8 +238,8 @@ def test_texts_need_no_processor(checkpoint):
         "from pytest_evals.models.registry import open_model, parse_spec\n"
         "model = open_model(parse_spec(sys.argv[1]))\n"
         "print([*model.answer([Generate('a', max_tokens=2)])][0][1].n_tokens)\n"
-        "names = ('transformers.models.auto.processing_auto',\n"
-        "         'pytest_evals.data.picture_decoding.Image')\n"
+        "names = ('transformers.models.llava.processing_llava',\n"
+        "         'transformers.models.clip.image_processing_clip')\n"
         "print(*(name for name in names if name in sys.modules))\n"
     )
     spec = f"hf:{checkpoint('llava')},device=cpu"
