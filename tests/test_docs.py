@@ -597,9 +597,10 @@ def test_suite_of_the_tutorial_runs_dry(tutorial):
 
 @pytest.mark.slow
 def test_screens_of_the_tutorial_are_output_of_the_bundled_model(
-    tutorial, tiny_model_path
+    tutorial, tiny_model_path, monkeypatch
 ):
     pytest.importorskip("transformers")
+    monkeypatch.setenv("COLUMNS", "80")  # as for screens: long lines are wrapped
     gated(tutorial)
     spec = f"hf:{tiny_model_path},device=cpu"
     result = tutorial.runpytest_subprocess(f"--model={spec}", "evals")
