@@ -114,6 +114,7 @@ class Metric:
         closed: Whether all its numbers have its own name. A task whose metrics are all
             closed has no other metrics.
         limits: Smallest and largest possible value of a document; ``None`` if unknown.
+        is_proportion: Whether each document's value is known to be 0 or 1.
         labels: Human labels of the judge whose ratings are the values; gates correct
             the mean by them.
     """
@@ -133,6 +134,7 @@ class Metric:
     scale: Span | None = None
     closed: bool = False
     limits: tuple[float, float] | None = None
+    is_proportion: bool = False
     labels: HumanLabels | None = None
 
     @property

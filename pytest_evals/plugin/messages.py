@@ -40,10 +40,14 @@ class DocumentFailed(Exception):
 class GateFailed(Exception):
     """A gate that failed or is invalid."""
 
-    def __init__(self, verdict: Verdict, result: TaskResult | GroupResult) -> None:
+    def __init__(
+        self, verdict: Verdict, result: TaskResult | GroupResult, model: str
+    ) -> None:
+        """``model``: its name in node ids, if several are tested."""
         super().__init__(verdict.reason)
         self.verdict = verdict
         self.result = result
+        self.model = model
 
 
 class ShortMessage(TerminalRepr):
@@ -115,7 +119,7 @@ def message_of(
     """Return the message of one of our errors; ``None`` for any other. ``place``: where
     the item's task or gate is defined."""
     if isinstance(error, GateFailed):
-        return gate_message(error.verdict, error.result, item.config)
+        return gate_message(error.verdict, error.result, item.config, error.model)
     if isinstance(error, DocumentFailed):
         from pytest_evals.reports.details.examples import document_lines
 
@@ -147,14 +151,20 @@ def _is_users(entry: TracebackEntry) -> bool:
 
 
 def gate_message(
-    verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
+    verdict: Verdict,
+    result: TaskResult | GroupResult,
+    config: pytest.Config,
+    model: str,
 ) -> ShortMessage:
-    """Return verdict, numbers, place and examples; with ``-q`` no examples."""
+    """Return verdict, numbers, place and examples; with ``-q`` no examples.
+    ``model``: its name in node ids, if several are tested."""
     from pytest_evals.reports.details.gate import EXAMPLES, gate_lines
 
     verbosity, place = config.get_verbosity(), verdict.gate.source
     n_examples = EXAMPLES if verbosity >= 0 else 0
-    lines = gate_lines(verdict, result, n_examples, shows_method=verbosity > 0)
+    lines = gate_lines(
+        verdict, result, n_examples, shows_method=verbosity > 0, model=model
+    )
     return ShortMessage(_in_style(lines, config), str(place.path), place.line)
 
 

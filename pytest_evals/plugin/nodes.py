@@ -220,4 +220,4 @@ class GateItem(EvalItem):
             pytest.skip(verdict.reason)
         self.user_properties += gate_properties(verdict)
         if verdict.is_red:
-            raise GateFailed(verdict, result)
+            raise GateFailed(verdict, result, self.evals.model)

@@ -55,12 +55,14 @@ class AnswerScorer:
         reads_response: Whether ``score`` gets the whole response instead of its text.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
+        is_graded: Whether a score may lie between 0 and 1.
     """
 
     name: str
     score: Callable[[Any, Case], Score]
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = (0.0, 1.0)
+    is_graded: bool = False
     templates: tuple[ScorerTemplate, ...] = ()
     check: Callable[[Case], object] | None = None
     is_trivial: Callable[[Case], bool] | None = None
@@ -329,7 +331,11 @@ def similar(
 
     settings = {"threshold": threshold, "ignore_case": ignore_case}
     return AnswerScorer(
-        name=name, score=score, settings={"similar": settings}, check=targets_of
+        name=name,
+        score=score,
+        settings={"similar": settings},
+        check=targets_of,
+        is_graded=True,
     )
 
 

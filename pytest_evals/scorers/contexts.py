@@ -125,6 +125,7 @@ def _scorer(
         score=score,
         settings={"contexts": {"metric": name, "k": k, "relevant": column}},
         reads_response=True,
+        is_graded=True,
     )
 
 

@@ -121,7 +121,7 @@ def tool_arguments(*, name: str = "tool_arguments") -> AnswerScorer:
         value = right / total if total else float(not missing)
         return _share(value, f"{right} of {total} arguments are right", response)
 
-    return _comparing(_scorer(name, score))
+    return replace(_comparing(_scorer(name, score)), is_graded=True)
 
 
 @checked_arguments
@@ -137,7 +137,7 @@ def tool_f1(*, name: str = "tool_f1") -> AnswerScorer:
         why = f"{right} of {len(expected)} expected calls, {len(calls)} made"
         return _share(value, why, response)
 
-    return _comparing(_scorer(name, score))
+    return replace(_comparing(_scorer(name, score)), is_graded=True)
 
 
 @checked_arguments

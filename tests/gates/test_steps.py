@@ -15,6 +15,8 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from pytest_evals.core.gate import Margin, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.result import TaskResult
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.readers import load_file
 from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.judge import judge
@@ -165,6 +167,25 @@ def test_paired_tests_and_clusters_do_not_depend_on_one_sum():
     assert paired == "a paired test over population does not depend on one sum alone"
     gate = replace(gate_of(min=0.5, over="population"), cluster="passage")
     assert "clustered" in steps_of(gate, ACC, 100)
+
+
+@pytest.mark.parametrize(
+    ("score", "keys", "why"),
+    [
+        ("exact", {"min": 0.5}, ""),
+        ("exact", {"min": 0.5, "over": "population"}, ""),
+        ("tool_f1", {"min": 0.5}, ""),
+        ("tool_f1", {"min": 0.5, "over": "population"}, "may lie between 0 and 1"),
+        ("exact", {"min": 0.5, "range": [0, 2]}, "exact ranges from 0 to 2"),
+    ],
+)
+def test_own_scorers_have_the_range_that_gates_know(tmp_path, score, keys, why):
+    text = f"prompt: x\ntarget: a\nrows: [{{a: []}}]\nscore: {score}\n"
+    (tmp_path / "sums.yaml").write_text(text)
+    (task,) = load_file(tmp_path / "sums.yaml", TaskOptions())
+    (metric_,) = task.metrics
+    steps = steps_of(gate_of(score, **keys), metric_, 10)
+    assert why in steps if why else at(steps, 5) is not at(steps, 0)
 
 
 def test_gates_on_documents_have_no_sum():

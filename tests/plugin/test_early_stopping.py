@@ -310,3 +310,14 @@ def test_a_sampled_run_is_decided_early_by_the_verdict_of_the_whole_benchmark(bi
         assert (
             "decided after" in gate["reason"] and "of 600 documents" in gate["reason"]
         )
+
+
+@pytest.mark.slow
+def test_an_eval_with_scorers_of_its_own_is_decided_early(big):
+    rows = [{"id": f"q{i}", "n": i} for i in range(N)]
+    config = {"prompt": "one {{n}}?", "target": "a{{n}}", "rows": rows}
+    path = big.evals / "one.yaml"
+    path.write_text(yaml.safe_dump(config | {"gates": ["exact >= 0.7"]}))
+    done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
+    done.stdout.fnmatch_lines(["*(early): holds, decided after*"])
+    assert len(numbers_sent(big)) < N

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -115,6 +116,14 @@ def test_deselect_selects_a_model_by_the_start_of_its_ids(sums):
         "--deselect=sums.yaml::sums::exact[bad]",
     )
     result.assert_outcomes(passed=4, deselected=4)
+
+
+def test_the_commands_of_a_failed_gate_name_its_model(sums):
+    result = sums.runpytest(GOOD, BAD)
+    result.stdout.fnmatch_lines(["    sums?bad-a?", "*pytest *::sums?bad-a?' -v"])
+    (command,) = (line for line in result.outlines if line.endswith("]' -v"))
+    again = sums.runpytest(GOOD, BAD, *shlex.split(command)[1:])
+    again.stdout.fnmatch_lines(["*sums.yaml::sums?bad-a? WRONG*"])
 
 
 def test_last_failed_runs_the_failed_gate_with_the_documents_of_its_model(sums):

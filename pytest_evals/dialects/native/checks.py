@@ -57,6 +57,7 @@ def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
         check=partial(_check, read=read),
         is_trivial=partial(_is_trivial, read=read),
         reads_response=True,
+        is_graded=True,
     )
 
 

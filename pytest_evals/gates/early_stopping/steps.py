@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_evals.core.gate import Bound, Gate, Outcome
-from pytest_evals.core.metric import Metric, Ratio
+from pytest_evals.core.metric import SHARE, Metric, Ratio
 from pytest_evals.gates.decide import compared
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
 from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, conditions_of
@@ -111,8 +111,21 @@ def _metric_refusal(gate: Gate, metric: Metric) -> str:
         return f"human labels correct {metric.name}"
     if not metric.is_mean:
         return f"{metric.name} is not a sum over documents with a known range"
-    is_share = metric.name in SHARES
-    return "" if is_share else f"the range of {metric.name} is unknown"
+    return _range_refusal(gate, metric)
+
+
+def _range_refusal(gate: Gate, metric: Metric) -> str:
+    is_share = metric.is_proportion or metric.name in SHARES
+    limits = gate.range or metric.known_limits
+    if limits is None:
+        return "" if is_share else f"the range of {metric.name} is unknown"
+    if limits != SHARE:
+        low, high = limits
+        return f"{metric.name} ranges from {low:g} to {high:g}, not from 0 to 1"
+    is_sum = gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None)
+    if is_share or (is_sum and not gate.baseline):
+        return ""
+    return f"scores of {metric.name} may lie between 0 and 1"
 
 
 _Turns = Sequence[tuple[VerdictBoundary | None, Outcome]]

@@ -65,7 +65,7 @@ def _judged(
             "longrepr": _skipped(verdict.gate, verdict.reason),
         }
     elif verdict.is_red:
-        message = gate_message(verdict, result, session.config)
+        message = gate_message(verdict, result, session.config, session.model)
         fields |= {"outcome": "failed", "longrepr": message}
     return fields
 

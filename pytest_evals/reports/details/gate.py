@@ -13,6 +13,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.node_names import document_start
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.explain import WITHIN_NOISE
 from pytest_evals.gates.formatting import figure, shown_noise
@@ -40,6 +41,7 @@ def gate_lines(
     *,
     shows_method: bool = True,
     is_rerunnable: bool = True,
+    model: str = "",
 ) -> list[str]:
     """Yield the text of a verdict; summaries show only the first line.
 
@@ -48,6 +50,7 @@ def gate_lines(
         n_examples: Maximum number of documents shown of each kind.
         shows_method: Whether inference target and method of the limits are shown.
         is_rerunnable: Whether pytest can run it again; its commands are shown then.
+        model: Name of its model in node ids, if several are tested.
     """
     mark = _MARKS[verdict.outcome]
     lines = [headline(verdict), one_line(verdict.gate.source)]
@@ -61,17 +64,19 @@ def gate_lines(
         lines += member_lines(verdict, result)
         command = _again(group.source.path, [group.name])
         return lines + command * is_rerunnable
-    ids = ids_by_index(result)
+    ids, start = ids_by_index(result), _start(result.task, model)
     chosen = _chosen(verdict, result, ids) if n_examples else {}
     key = verdict.metric.key if verdict.metric else ""
     for title, records in chosen.items():
         n = len(records)
         heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
-        shown = _examples(records[:n_examples], result, ids, key, verdict.previous)
+        shown = _examples(records[:n_examples], start, ids, key, verdict.previous)
         lines += ["", f"  {heading}", *shown] if shown else []
     if not is_rerunnable:
         return lines
-    return lines + _commands(result, ids, [r for rs in chosen.values() for r in rs])
+    first = next((_name(r, start, ids) for rs in chosen.values() for r in rs), "")
+    names = [result.task.node_name, *filter(None, (first,))]
+    return lines + _again(result.task.source.path, names)
 
 
 def headline(verdict: Verdict) -> str:
@@ -201,10 +206,10 @@ def documents_to_inspect(verdict: Verdict, result: TaskResult | GroupResult) -> 
     """Return the first documents behind a verdict on one line; empty for a group."""
     if isinstance(result, GroupResult):
         return ""
-    ids = ids_by_index(result)
+    ids, start = ids_by_index(result), _start(result.task)
     parts = []
     for title, records in _chosen(verdict, result, ids).items():
-        named = ", ".join(_name(record, result, ids) for record in records[:_SHOWN])
+        named = ", ".join(_name(record, start, ids) for record in records[:_SHOWN])
         more = len(records) - _SHOWN
         parts.append(f"{title}: {named}" + f" and {more:,} more" * (more > 0))
     return "; ".join(parts)
@@ -212,7 +217,7 @@ def documents_to_inspect(verdict: Verdict, result: TaskResult | GroupResult) -> 
 
 def _examples(
     records: Sequence[Record],
-    result: TaskResult,
+    start: str,
     ids: Mapping[int, str],
     key: str,
     previous: Mapping[str, str],
@@ -220,22 +225,11 @@ def _examples(
     lines = []
     for record in records:
         was = previous.get(ids.get(record.index, ""), "")
-        lines.append(f"    {one_line(_name(record, result, ids))}")
+        lines.append(f"    {one_line(_name(record, start, ids))}")
         error = error_of(record)
         shown = [f"      error   {error}"] if error else []
         lines += shown or example_lines(record, " " * 6, key, was)
     return lines
-
-
-def _commands(
-    result: TaskResult, ids: Mapping[int, str], records: list[Record]
-) -> list[str]:
-    """Yield the next commands to run."""
-    task = result.task
-    names = [task.node_name]
-    if records:
-        names.append(_name(records[0], result, ids))
-    return _again(task.source.path, names)
 
 
 def _again(path: Path, names: Sequence[str]) -> list[str]:
@@ -246,9 +240,12 @@ def _again(path: Path, names: Sequence[str]) -> list[str]:
     return ["", heading, f"    pytest {nodes[0]}", *more]
 
 
-def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:
-    task = result.task
-    start = document_start(task.node_name, task.variant)
+def _start(task: Task, model: str = "") -> str:
+    label = "-".join(filter(None, (model, task.variant)))
+    return document_start(task.node_name, label)
+
+
+def _name(record: Record, start: str, ids: Mapping[int, str]) -> str:
     return f"{start}{ids.get(record.index, record.index)}]"
 
 
