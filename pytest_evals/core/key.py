@@ -82,9 +82,17 @@ def public_options(options: Options) -> Options:
 def _public(name: str, value: Any) -> Any:
     if name == PLACED_IMAGES:
         return tuple(one[:4] for one in value)  # without the names of files
-    if name in IMAGE_OPTIONS:  # URLs with all data
-        return tuple(sha256(url.encode("ascii")).hexdigest() for url in value)
+    if name in IMAGE_OPTIONS:
+        return tuple(map(_image_digest, value))
     return identity({name: value})[name]
+
+
+def _image_digest(image: Any) -> str:
+    """The content's digest; of a URL with all data, its own."""
+    if isinstance(image, str):
+        return sha256(image.encode("ascii")).hexdigest()
+    digest: str = image.digest
+    return digest
 
 
 def named_settings(settings: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pytest_evals.core.returned import RETURNED
 from pytest_evals.errors import DocumentError
 
 IMAGES = "images"
-"""The option of a :class:`Generate` with images, as ``data:`` URLs, after the text of
-the last message."""
+"""The option of a :class:`Generate` with images after the text of the last message:
+``data:`` URLs, or objects with a ``digest`` whose strings are such URLs."""
 LEADING_IMAGES = "leading_images"
 """As :data:`IMAGES`, but before the text of the user's last message."""
 PLACED_IMAGES = "placed_images"
@@ -121,7 +121,7 @@ class Generate:
         max_tokens: Maximum number of new tokens.
         temperature: 0 is greedy decoding.
         options: Further sampling options as sorted ``(name, value)`` pairs, such as
-            ``("top_p", 0.95)``; and images, as ``(IMAGES, (URL, …))``.
+            ``("top_p", 0.95)``; and images, as ``(IMAGES, (image, …))``.
         repeat: 0, 1, 2, … if one prompt is sent several times. A deterministic model
             gets the repeats of a greedy request once, as 0
             (:func:`as_sent`).

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from pytest_evals.errors import DocumentError
 
@@ -46,17 +46,89 @@ _STARTS: Mapping[bytes, str] = {
 }
 
 
+class RowImage:
+    """An image of a row, equal to others with its content.
+
+    Its string is a ``data:`` URL, which is encoded each time: models on this machine
+    do not need it.
+
+    Args:
+        content: A PIL image, not to be changed, or the bytes of a file.
+        digest: SHA-256 of the file; of a PIL image, of its pixels with their mode,
+            size, palette and transparent colour.
+    """
+
+    __slots__ = ("content", "digest")
+
+    def __init__(self, given: Any) -> None:
+        """Create an image. ``given``: a PIL image, the bytes of a file, or an undecoded
+        image of the ``datasets`` library.
+
+        Raises:
+            DocumentError: It is another value, or its file is broken.
+        """
+        if isinstance(given, Mapping) and isinstance(given.get("bytes"), bytes):
+            given = given["bytes"]
+        self.content = given
+        self.digest = (
+            sha256(given) if isinstance(given, bytes) else _pixels_hash(given)
+        ).hexdigest()
+
+    def __str__(self) -> str:
+        raw = self.content if isinstance(self.content, bytes) else _png(self.content)
+        mime = media_type(raw) or "image/png"
+        return f"data:{mime};base64,{b64encode(raw).decode('ascii')}"
+
+    def __repr__(self) -> str:
+        return f"<image {self.digest[:16]}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowImage) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def is_pil_image(value: Any) -> bool:
+    """Whether a value is an image of Pillow, which is not imported."""
+    return hasattr(value, "save") and hasattr(value, "mode")
+
+
+def _pixels_hash(image: Any) -> Any:
+    if not is_pil_image(image):
+        raise DocumentError(f"an image must be a PIL image or bytes, not {image!r:.80}")
+    try:
+        pixels = image.tobytes()  # decodes a file that was only opened
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DocumentError(f"the image cannot be decoded: {error}") from None
+    transparent = image.info.get("transparency")
+    shown = (image.mode, image.size, image.getpalette(), transparent)
+    return sha256(repr(shown).encode() + pixels)
+
+
+def _png(image: Any) -> bytes:
+    buffer = BytesIO()
+    try:
+        image.save(buffer, format="PNG")
+    except OSError:  # PNG does not support every mode, for example CMYK
+        image.convert("RGB").save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
 def is_data_url(source: str) -> bool:
     """Whether a source is a URL with its data, and not a path."""
     return source.startswith("data:")
 
 
-def check_picture(source: str) -> None:
-    """Check an image: a path, or a ``data:`` URL.
+def check_picture(source: str | bytes) -> None:
+    """Check an image: a path, a ``data:`` URL, or the bytes of a file.
 
     Raises:
         DocumentError: It is missing, has another format or exceeds a limit.
     """
+    if isinstance(source, bytes):
+        _check(BytesIO(source), len(source), "the image", is_file=False)
+        return
     if is_data_url(source):
         raw = _decoded(source)
         _check(BytesIO(raw), len(raw), "the image of a data: URL", is_file=False)
@@ -165,7 +237,7 @@ def picture_size(stream: BinaryIO) -> PictureSize | None:
     return None if kind is None else _SIZES[kind](stream)
 
 
-def _png(stream: BinaryIO) -> PictureSize | None:
+def _png_size(stream: BinaryIO) -> PictureSize | None:
     """PNG, third edition, 11.2.1: the first chunk is IHDR."""
     head = stream.read(24)
     if len(head) < 24 or head[12:16] != b"IHDR":
@@ -173,13 +245,13 @@ def _png(stream: BinaryIO) -> PictureSize | None:
     return PictureSize(*struct.unpack(">II", head[16:24]))
 
 
-def _gif(stream: BinaryIO) -> PictureSize | None:
+def _gif_size(stream: BinaryIO) -> PictureSize | None:
     """GIF89a, 18: the logical screen."""
     head = stream.read(10)
     return PictureSize(*struct.unpack("<HH", head[6:10])) if len(head) == 10 else None
 
 
-def _webp(stream: BinaryIO) -> PictureSize | None:
+def _webp_size(stream: BinaryIO) -> PictureSize | None:
     """WebP container (RFC 9649): VP8X has the canvas, VP8 and VP8L one frame."""
     head = stream.read(30)
     if len(head) < 25:
@@ -197,7 +269,7 @@ def _webp(stream: BinaryIO) -> PictureSize | None:
     return None
 
 
-def _jpeg(stream: BinaryIO) -> PictureSize | None:
+def _jpeg_size(stream: BinaryIO) -> PictureSize | None:
     """JPEG (ITU-T T.81, B.1.1): segments up to the first frame header."""
     stream.seek(2)
     while True:
@@ -224,8 +296,8 @@ def _jpeg(stream: BinaryIO) -> PictureSize | None:
 
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _SIZES: Mapping[str, Callable[[BinaryIO], PictureSize | None]] = {
-    "image/png": _png,
-    "image/jpeg": _jpeg,
-    "image/gif": _gif,
-    "image/webp": _webp,
+    "image/png": _png_size,
+    "image/jpeg": _jpeg_size,
+    "image/gif": _gif_size,
+    "image/webp": _webp_size,
 }

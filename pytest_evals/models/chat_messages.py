@@ -28,7 +28,7 @@ def chat_messages(
             message["content"] = [*_parts(message["content"], placed)]
     asked = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
     for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, asked)):
-        urls = [{"url": url} for url in options.get(key, ())]
+        urls = [{"url": str(image)} for image in options.get(key, ())]
         if not urls:
             continue
         parts = [{"type": "text", "text": message["content"]}]

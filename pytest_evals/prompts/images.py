@@ -1,26 +1,23 @@
-"""Encodes images of a document as ``data:`` URLs in the options of a ``Generate``
-request. Models without image support ignore that option."""
+"""Reads the images of a document for the options of its requests."""
 
 from __future__ import annotations
 
 import ast
 import os
-from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
-from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.request import Request, images_of
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.pictures import check_picture, media_type
+from pytest_evals.data.pictures import RowImage, check_picture, is_pil_image
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.fields import Field, Row, bind
 
 
 def image_reader(
     field: Field, columns: Collection[str], base: Path
-) -> Callable[[Row], tuple[str, ...]]:
+) -> Callable[[Row], tuple[RowImage, ...]]:
     """Return a function that reads the images of a row.
 
     As in lm-eval 0.4.13 (``api/task.py``, ``doc_to_image``): a column, a template of a
@@ -40,9 +37,9 @@ def image_reader(
         if isinstance(spec, str) or callable(spec)
     ]
 
-    def read(row: Row) -> tuple[str, ...]:
+    def read(row: Row) -> tuple[RowImage, ...]:
         try:
-            return image_urls([one(row) for one in readers], base)
+            return row_images([one(row) for one in readers], base)
         except FieldError:
             raise
         except DocumentError as error:
@@ -51,17 +48,17 @@ def image_reader(
     return read
 
 
-def image_urls(given: Any, base: Path) -> tuple[str, ...]:
-    """Return an image, or all images of a nested list, as URLs. ``given``: as for
-    :func:`data_url`, or the path of a file; ``None`` for no image."""
+def row_images(given: Any, base: Path) -> tuple[RowImage, ...]:
+    """Return an image, or all images of a nested list. ``given``: as for
+    :class:`RowImage`, or the path of a file; ``None`` for no image."""
     if given is None:
         return ()
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        return tuple(url for one in given for url in image_urls(one, base))
+        return tuple(found for one in given for found in row_images(one, base))
     if isinstance(given, Mapping) and not isinstance(given.get("bytes"), bytes):
         given = given.get("path", given)
     if not isinstance(given, str):
-        return (data_url(given),)
+        return (RowImage(given),)
     try:
         path = base / Path(os.path.expanduser(given))
         path.stat()
@@ -69,30 +66,28 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
         raise DocumentError(f"image not found at {given!r}: {error}") from None
     # Security: the dataset chooses the path, so only images may be sent.
     check_picture(str(path))
-    return (data_url(path.read_bytes()),)
+    return (RowImage(path.read_bytes()),)
 
 
-def data_url(image: Any) -> str:
-    """Return an image as a ``data:`` URL. ``image`` is a PIL image, the bytes of a
-    file, or an undecoded image of the ``datasets`` library."""
-    raw = _bytes(image)
-    mime = media_type(raw) or "image/png"
-    return f"data:{mime};base64,{b64encode(raw).decode('ascii')}"
+def without_images(value: Any, requests: Sequence[Request] = ()) -> Any:
+    """Return a row's value with images as digests, equal in every process. ``requests``
+    of the row have the digests of their images, which are not computed again."""
+    options = dict(images_of(requests[0])) if requests else {}
+    listed = (one for images in options.values() for one in images)
+    known = {id(one.content): one for one in listed if isinstance(one, RowImage)}
+    return _without_images(value, known)
 
 
-def without_images(value: Any) -> Any:
-    """Return a row's value with images as digests, equal in every process."""
+def _without_images(value: Any, known: Mapping[int, RowImage]) -> Any:
     if isinstance(value, Mapping):
         if isinstance(value.get("bytes"), bytes) and value.keys() == {"bytes", "path"}:
-            return _digest_text(value)
-        return {key: without_images(inner) for key, inner in value.items()}
+            return repr(known.get(id(value["bytes"])) or RowImage(value))
+        return {key: _without_images(inner, known) for key, inner in value.items()}
     if isinstance(value, list):
-        return [without_images(inner) for inner in value]
-    return _digest_text(value) if _is_picture(value) else value
-
-
-def _digest_text(image: Any) -> str:
-    return f"<image {sha256(_bytes(image)).hexdigest()[:16]}>"
+        return [_without_images(inner, known) for inner in value]
+    if is_pil_image(value):
+        return repr(known.get(id(value)) or RowImage(value))
+    return value
 
 
 def _literal(text: str) -> Any:
@@ -112,23 +107,3 @@ def _literal_or_path(text: str) -> Any:
         return _literal(text)
     except ValueError:
         return text
-
-
-def _is_picture(value: Any) -> bool:
-    return hasattr(value, "save") and hasattr(value, "mode")
-
-
-def _bytes(image: Any) -> bytes:
-    if isinstance(image, bytes):
-        return image
-    if isinstance(image, Mapping) and isinstance(image.get("bytes"), bytes):
-        match: bytes = image["bytes"]
-        return match
-    if not hasattr(image, "save"):
-        raise DocumentError(f"an image must be a PIL image or bytes, not {image!r:.80}")
-    buffer = BytesIO()
-    try:
-        image.save(buffer, format="PNG")
-    except OSError:  # PNG does not support every mode, for example CMYK
-        image.convert("RGB").save(buffer, format="PNG")
-    return buffer.getvalue()

@@ -3,18 +3,17 @@
 from base64 import b64decode
 from io import BytesIO
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from pytest_evals.core.key import request_keys
+from pytest_evals.core.request import LEADING_IMAGES, Generate
 from pytest_evals.data.calls import FieldError
+from pytest_evals.data.pictures import RowImage
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.prompts.fields import Field
-from pytest_evals.prompts.images import (
-    data_url,
-    image_reader,
-    image_urls,
-    without_images,
-)
+from pytest_evals.prompts.images import image_reader, row_images, without_images
 
 Image = pytest.importorskip("PIL.Image")
 HERE = Place(Path("toy.yaml"), 3)
@@ -34,12 +33,12 @@ def reader(spec, columns=("image", "more", "path"), base=Path()):
     return image_reader(Field(key="doc_to_image", spec=spec, place=HERE), columns, base)
 
 
-def opened(url):
-    return Image.open(BytesIO(b64decode(url.partition(",")[2])))
+def opened(image):
+    return Image.open(BytesIO(b64decode(str(image).partition(",")[2])))
 
 
-def shades(urls):
-    return [opened(url).convert("RGB").getpixel((0, 0))[0] for url in urls]
+def shades(images):
+    return [opened(one).convert("RGB").getpixel((0, 0))[0] for one in images]
 
 
 @pytest.mark.parametrize(
@@ -68,16 +67,16 @@ def test_a_template_gives_paths_which_start_at_the_base(tmp_path):
     assert shades(reader("{{path}}", base=tmp_path)(row)) == [4]
     both = reader("['{{path}}', 'b.jpg']", base=tmp_path)(row)
     assert shades(both) == [4, 5]
-    assert both[1].startswith("data:image/jpeg;base64,")
+    assert str(both[1]).startswith("data:image/jpeg;base64,")
 
 
 def test_rows_that_the_library_did_not_decode_are_sent_as_they_are(tmp_path):
     raw = encoded("WEBP")
-    (url,) = image_urls({"bytes": raw, "path": None}, tmp_path)
+    url = str(*row_images({"bytes": raw, "path": None}, tmp_path))
     assert url.startswith("data:image/webp;base64,")
     assert b64decode(url.partition(",")[2]) == raw
     (tmp_path / "x.gif").write_bytes(encoded("GIF"))
-    (url,) = image_urls({"bytes": None, "path": "x.gif"}, tmp_path)
+    url = str(*row_images({"bytes": None, "path": "x.gif"}, tmp_path))
     assert url.startswith("data:image/gif;base64,")
 
 
@@ -85,14 +84,14 @@ def test_a_file_that_is_not_an_image_is_not_sent(tmp_path):
     """An untrusted dataset may name any file."""
     (tmp_path / "key.png").write_text("-----BEGIN KEY-----")
     with pytest.raises(DocumentError, match="is not a PNG, JPEG, GIF or WebP"):
-        image_urls("key.png", tmp_path)
+        row_images("key.png", tmp_path)
     with pytest.raises(DocumentError, match=r"image not found at 'lost\.png'"):
-        image_urls(["lost.png"], tmp_path)
+        row_images(["lost.png"], tmp_path)
 
 
 def test_a_picture_of_a_kind_that_png_lacks_is_converted():
-    assert opened(data_url(picture(7, "CMYK"))).mode == "RGB"
-    assert opened(data_url(picture(7, "L"))).mode == "L"
+    assert opened(RowImage(picture(7, "CMYK"))).mode == "RGB"
+    assert opened(RowImage(picture(7, "L"))).mode == "L"
 
 
 def test_a_misspelt_column_is_reported_with_its_place():
@@ -118,3 +117,50 @@ def test_rows_are_kept_with_words_for_their_images():
     assert kept["image"].startswith("<image ")
     assert kept["raw"].startswith("<image ")
     assert kept["q"] == "?"
+
+
+def key_of(image):
+    request = Generate("?", options=((LEADING_IMAGES, (image,)),))
+    (key,) = request_keys([request])
+    return key
+
+
+def test_images_have_the_same_key_if_their_pixels_are_the_same():
+    assert key_of(RowImage(picture(1))) == key_of(RowImage(picture(1)))
+    raw = encoded("PNG", 1)
+    undecoded = RowImage({"bytes": raw, "path": "a.png"})
+    assert key_of(undecoded) == key_of(RowImage(raw))
+    blue = Image.new("P", (2, 2))
+    blue.putpalette([0, 0, 255])
+    clear = Image.new("P", (2, 2))
+    clear.putpalette([0, 0, 255])
+    clear.info["transparency"] = 0
+    others = [
+        picture(1),
+        picture(2),
+        picture(1, "L"),
+        Image.new("RGB", (4, 1), (1, 1, 1)),
+        Image.new("P", (2, 2)),
+        blue,
+        clear,
+    ]
+    assert len({key_of(RowImage(one)) for one in others}) == len(others)
+
+
+def test_a_row_is_kept_with_the_digest_that_its_request_has():
+    row = {"image": picture(1), "raw": {"bytes": encoded("PNG"), "path": ""}}
+    images = reader(["image", "raw"], [*row])(row)
+    request = Generate("?", options=((LEADING_IMAGES, images),))
+    kept = without_images(row, [request])
+    assert kept == without_images(row)
+    assert [*kept.values()] == [f"<image {one.digest[:16]}>" for one in images]
+
+
+def test_a_file_that_cannot_be_decoded_is_an_error_of_the_document():
+    whole = BytesIO()
+    Image.frombytes("RGB", (64, 64), Random(1).randbytes(64 * 64 * 3)).save(
+        whole, format="PNG"
+    )
+    broken = Image.open(BytesIO(whole.getvalue()[:2000]))
+    with pytest.raises(DocumentError, match="the image cannot be decoded: "):
+        RowImage(broken)

@@ -25,6 +25,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
+from pytest_evals.data.pictures import RowImage
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.guests.lighteval.config import grammar_text
@@ -42,7 +43,7 @@ from pytest_evals.prompts.identical_prompts import (
     IdenticalPrompts,
     are_allowed,
 )
-from pytest_evals.prompts.images import data_url, without_images
+from pytest_evals.prompts.images import without_images
 from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 
 _ORDER = 42
@@ -313,7 +314,7 @@ def _request_options(doc: Doc) -> Iterator[tuple[str, Any]]:
 
 
 def _images(doc: Doc) -> tuple[tuple[str, Any], ...]:
-    return ((IMAGES, tuple(map(data_url, doc.images))),) if doc.images else ()
+    return ((IMAGES, tuple(map(RowImage, doc.images))),) if doc.images else ()
 
 
 def _limits(config: Any, doc: Doc) -> dict[str, Any]:

@@ -6,25 +6,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.data.picture_decoding import decoded_picture
-from pytest_evals.data.pictures import picture_digest
+from pytest_evals.data.pictures import RowImage, picture_digest
 from pytest_evals.models.images.settings import ImageSettings
 
 
 class ImageFile(NamedTuple):
     """An image of a request."""
 
-    source: str  # Path, or ``data:`` URL
-    digest: str  # SHA-256 of the file
+    source: str | RowImage  # Path, ``data:`` URL, or image of a row
+    digest: str  # SHA-256 of the content
     name: str  # For messages
 
     @staticmethod
-    def of_url(url: str, number: int) -> ImageFile:
-        """The image of a ``data:`` URL, the request's ``number``-th.
+    def of(source: str | RowImage, number: int) -> ImageFile:
+        """The image of a row or a ``data:`` URL, the request's ``number``-th.
 
         Raises:
             DocumentError: The URL is invalid.
         """
-        return ImageFile(url, picture_digest(url), f"image {number}")
+        digest = picture_digest(source) if isinstance(source, str) else source.digest
+        return ImageFile(source, digest, f"image {number}")
 
 
 class ImageCache:

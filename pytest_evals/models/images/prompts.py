@@ -144,8 +144,8 @@ def _text(text: str) -> Parts:
 
 
 def _files(options: Mapping[str, Any]) -> list[ImageFile]:
-    urls = (*options.get(LEADING_IMAGES, ()), *options.get(IMAGES, ()))
-    files = [ImageFile.of_url(url, i) for i, url in enumerate(urls, start=1)]
+    found = (*options.get(LEADING_IMAGES, ()), *options.get(IMAGES, ()))
+    files = [ImageFile.of(one, i) for i, one in enumerate(found, start=1)]
     placed = enumerate(options.get(PLACED_IMAGES, ()), start=1)
     for number, (_, _, digest, _, name, source) in placed:
         files.append(

@@ -199,7 +199,13 @@ TASKS_TABLE = [task(prompt_function=odd, num_fewshots=2)]
 
 PICTURES = """
 class Picture:
-    mode, size = "RGB", (1, 1)
+    mode, size, info = "RGB", (1, 1), {}
+
+    def tobytes(self):
+        return b"\\0\\0\\0"
+
+    def getpalette(self):
+        return None
 
     def save(self, stream, format):
         stream.write(b"\\x89PNG " + format.encode())
@@ -219,8 +225,8 @@ def test_images_travel_behind_the_text_of_a_chat(module, problems):
         Message("system", "Look."),
         Message("user", "What is this?"),
     )
-    (url,) = dict(request.options)[IMAGES]
-    assert url == "data:image/png;base64,iVBORyBQTkc="
+    (image,) = dict(request.options)[IMAGES]
+    assert str(image) == "data:image/png;base64,iVBORyBQTkc="
     scored = "task(prompt_function=see, metrics=[Metrics.loglikelihood_acc])"
     (task,) = module(
         f"{PICTURES}TASKS_TABLE = [{scored}]",
@@ -229,17 +235,11 @@ def test_images_travel_behind_the_text_of_a_chat(module, problems):
     )
     (request,) = task.ask(0).requests
     assert isinstance(request, ImageLoglikelihood)
-    assert dict(request.options) == {IMAGES: (url,)}
+    assert dict(request.options) == {IMAGES: (image,)}
 
 
 def test_rows_with_images_are_the_same_in_every_process():
-    class Picture:
-        mode = "RGB"
-
-        def save(self, stream, **_):
-            stream.write(b"x")
-
-    row = {"a": [Picture()], "b": {"c": 1}}
+    row = {"a": [{"bytes": b"x", "path": None}], "b": {"c": 1}}
     # sha256 of the letter x
     assert without_images(row) == {"a": ["<image 2d711642b726b044>"], "b": {"c": 1}}
 

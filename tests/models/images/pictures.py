@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from pytest_evals.prompts.images import data_url
+from pytest_evals.data.pictures import RowImage
 
 
 def noise(seed: int, width: int, height: int, mode: str = "RGB") -> str:
@@ -13,4 +13,4 @@ def noise(seed: int, width: int, height: int, mode: str = "RGB") -> str:
 
     n = width * height * len(mode)
     pixels = Random(seed).randbytes(n)
-    return data_url(Image.frombytes(mode, (width, height), pixels))
+    return str(RowImage(Image.frombytes(mode, (width, height), pixels)))

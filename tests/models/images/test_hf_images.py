@@ -19,7 +19,7 @@ from pytest_evals.core.request import (
     Loglikelihood,
     Message,
 )
-from pytest_evals.data.pictures import picture_digest
+from pytest_evals.data.pictures import RowImage, picture_digest
 from pytest_evals.errors import OptionError
 from pytest_evals.models.registry import (
     TaskRequirements,
@@ -200,6 +200,23 @@ def test_an_image_with_too_many_pixels_is_refused_unread(opened, tmp_path, monke
     assert found == (
         "'bomb.png' has 9,000 x 9,000 pixels; an image may have 50,000,000"
     )
+
+
+def test_images_of_rows_are_read_without_an_encoder(opened, monkeypatch):
+    from PIL import Image
+
+    def responses(of) -> list:
+        options = [((LEADING_IMAGES, (of(image),)),) for image in images]
+        asked = [Generate(chat("<image>?"), (), 5, options=one) for one in options]
+        choices = [ImageLoglikelihood(chat("<image>?"), " c", one) for one in options]
+        return [(x.text, x.logprob) for x in answers(model, [*asked, *choices])]
+
+    images = [pillow(noise(seed, 60, 50)) for seed in (1, 2)]
+    model = opened("llava")
+    encoded = responses(lambda image: str(RowImage(image)))
+    refuse = lambda *_, **__: pytest.fail("was encoded")  # noqa: E731
+    monkeypatch.setattr(Image.Image, "save", refuse)
+    assert responses(RowImage) == encoded
 
 
 def test_prompts_are_not_cut_within_images(opened):

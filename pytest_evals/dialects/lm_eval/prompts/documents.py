@@ -20,6 +20,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import LEADING_IMAGES, Request, with_images
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import ColumnError, FieldError
+from pytest_evals.data.pictures import RowImage
 from pytest_evals.data.rows import EncodingError, document_ids, selection
 from pytest_evals.data.sources import not_utf8
 from pytest_evals.dialects.lm_eval.prompts.question import (
@@ -146,7 +147,7 @@ class _Loaded:
             unconditioned_query=recipe.unconditioned_query,
             id=self.ids[index],
             task_name=recipe.name,
-            row=row if self._images is None else without_images(row),
+            row=row if self._images is None else without_images(row, built.requests),
             target=question.target,
         )
         if generates:
@@ -230,7 +231,7 @@ def _with_document_id(index: int, ids: Sequence[str]) -> Iterator[None]:
 
 def _images_of(
     recipe: Recipe, columns: Collection[str]
-) -> Callable[[Row], tuple[str, ...]] | None:
+) -> Callable[[Row], tuple[RowImage, ...]] | None:
     field = recipe.images
     return None if field is None else image_reader(field, columns, recipe.source.base)
 

@@ -27,7 +27,7 @@ from pytest_evals.core.request import (
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.chat import ChatText
 from pytest_evals.prompts.generation import read_sampling
-from pytest_evals.prompts.images import image_urls
+from pytest_evals.prompts.images import row_images
 
 
 def chat_text(
@@ -93,13 +93,13 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
 def _with_images(request: Request, media: Any) -> Request:
     """Add lm-eval's auxiliary arguments."""
     given = dict(media) if isinstance(media, Mapping) else {"": media}
-    urls = image_urls(given.pop("visual", None), Path.cwd())
+    images = row_images(given.pop("visual", None), Path.cwd())
     if given:
         raise DocumentError(
             "construct_requests: only text and images are supported, not "
             f"{', '.join(map(repr, given))}"
         )
-    return with_images(request, ((LEADING_IMAGES, urls),))
+    return with_images(request, ((LEADING_IMAGES, images),))
 
 
 def _generate(prompt: Prompt, arguments: Any) -> Generate:
