@@ -123,8 +123,9 @@ def killed_at_random(rng, *arguments):
         if arguments and children and rng.random() < 0.5:
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(children), signal.SIGKILL)
-        else:
-            process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)  # it waits for a server that loads
+        process.send_signal(number)
     try:
         process.wait(90)
     finally:
