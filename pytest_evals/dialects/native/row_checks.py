@@ -58,8 +58,10 @@ def check_rows(
     ]
     turns = [{COLUMN: turn.checks} for one in rows for turn in one.case.turns]
     turns = turns if has_turns else []
-    compares = any(isinstance(one, AnswerScorer) for one, _ in scorers)
-    if compares and not readers and any(map(_has_checks, (*known, *turns))):
+    # A rubric may use the column as data.
+    is_data = any(COLUMN in text.text for one, _ in scorers for text in one.templates)
+    has_checks = any(map(_has_checks, (*known, *turns)))
+    if scorers and not readers and not is_data and has_checks:
         what = "rows have checks, and score does not contain them"
         raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
     checked = scorers if place_of else readers

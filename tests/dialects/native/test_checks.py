@@ -68,6 +68,7 @@ def test_checks_in_python_may_be_scorers():
     ("checks", "score", "message"),
     [
         ("[{contains: a}]", "contains: a", "rows have checks, and score does not"),
+        ("[{contains: a}]", "judge: Is it right?", "rows have checks, and score does"),
         ("[{contain: a}]", "checks", "row 'r': score: unknown scorer 'contain'; did"),
         ("[{contains: 4.90}]", "checks", "text is 4.9, not text\n  fix: quote it"),
         ("[{contains: '{{nope}}'}]", "checks", "row 'r': contains: text"),

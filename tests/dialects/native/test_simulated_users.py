@@ -220,7 +220,8 @@ def test_a_judge_sees_whether_the_goal_is_reached():
             return [(n, Response(text=reply)) for n in range(len(requests))]
 
     user = User("Hello.", "A-17.", "[done]")
-    record = record_of(user, score=["goal_reached"], judge=Judge())
+    rows = [ev.case(user="Get a refund.", id="a")]
+    record = record_of(user, score=["goal_reached"], judge=Judge(), rows=rows)
     assert (record.scores[0].value, record.scores[0].explanation) == (1, "paid")
     (text,) = seen
     rubric = text.partition("<rubric")[2]
