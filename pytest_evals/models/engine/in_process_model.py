@@ -208,6 +208,9 @@ class InProcessModel(BatchModel):
         """Stop the threads; the model cannot be used afterwards."""
         self._expected.close()
         super().close()
+        # A session keeps its closed models, and tokenizers are large.
+        del self._encoder, self._expected
+        self._tools.close()
 
     def _mixed(
         self,

@@ -26,6 +26,10 @@ class ToolReplies:
         self._is_unknown = False
         self._n_unread = 0
 
+    def close(self) -> None:
+        """Free the tokenizer; the notes stay."""
+        del self._tokenizer
+
     @cached_property
     def _parser(self) -> ToolFormat | None:
         return parser_of(template_text(self._tokenizer, has_tools=True))
