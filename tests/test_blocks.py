@@ -47,7 +47,6 @@ NOT_RUN = {
     "models_serve.md": {"pytest '--model=serve:": BUILDS},
     "gate_files.md": {
         "python -m pytest_evals convert": "reads files of other projects",
-        "python -m pytest_evals judge": "reads results of other projects",
     },
     "served_runs.md": {
         "pytest --model=openai:": NETWORK,

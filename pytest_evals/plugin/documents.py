@@ -91,7 +91,7 @@ class EvalFile(pytest.File):
         for all."""
         task, name = run.task, run.name
         found = lines_of(task, self.path, self.named, self.config)
-        self.row_lines[task.name] = found
+        self.row_lines[id(task.rows)] = found
         ids, indices = run.ids, run.indices
         if places is not None:
             ids, indices = [ids[n] for n in places], [indices[n] for n in places]
@@ -123,8 +123,9 @@ class EvalFile(pytest.File):
         return self.nodeid
 
     @cached_property
-    def row_lines(self) -> dict[str, LinesOfTask]:
-        """Task → file and lines of its rows, for editors."""
+    def row_lines(self) -> dict[int, LinesOfTask]:
+        """Identity of a task's rows, since its name may change → their file and lines,
+        for editors."""
         return {}
 
     per_document = False
@@ -291,7 +292,7 @@ class DocItem(EvalItem):
         """File and line of its row, and its name, without resolving the path again for
         each document."""
         task, index = self.job.task, self.job.index
-        found = self.parent.row_lines[task.name]
+        found = self.parent.row_lines[id(task.rows)]
         line = found.lines[index] if index < len(found.lines) else None
         return (found.file, line, self.name)
 

@@ -90,7 +90,7 @@ class Interrupts:
         """Drop the frames that a signal reached between two lines: Python has no line
         for them, and pytest fails to show them."""
         excinfo.traceback = excinfo.traceback.filter(
-            lambda entry: entry._rawentry.tb_lineno is not None
+            lambda entry: (entry._rawentry.tb_lineno or 0) > 0
         )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
