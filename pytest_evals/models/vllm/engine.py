@@ -43,11 +43,13 @@ _OPEN: weakref.WeakSet[VllmEngine] = weakref.WeakSet()
 
 
 class EngineRequest(NamedTuple):
-    """A sequence and vLLM's ``SamplingParams`` for it."""
+    """A sequence and vLLM's ``SamplingParams`` for it; with images vLLM's prompt takes
+    the place of the sequence."""
 
     key: int
     ids: list[int]
     params: Any
+    prompt: Mapping[str, Any] | None = None
 
 
 class EngineOutput(NamedTuple):
@@ -100,20 +102,22 @@ class VllmEngine:
         n_blocks = self.config.cache_config.num_gpu_blocks or 1024
         return int(n_blocks) * self.block_size
 
-    def run(self, requests: Iterable[EngineRequest]) -> Iterator[list[EngineOutput]]:
-        """Run all requests; yields the outputs of a step as soon as some finish."""
+    def run(
+        self, requests: Iterable[EngineRequest], most: int = WAITING
+    ) -> Iterator[list[EngineOutput]]:
+        """Run all requests, at most so many at once; yields the outputs of a step as
+        soon as some finish."""
         engine = self._llm.llm_engine
         todo = iter(requests)
         keys: dict[str, int] = {}
         try:
             while True:
                 rejected = []
-                for one in islice(todo, WAITING - len(keys)):
+                for one in islice(todo, most - len(keys)):
                     name = str(next(self._names))
                     try:
-                        engine.add_request(
-                            name, {"prompt_token_ids": one.ids}, one.params
-                        )
+                        prompt = one.prompt or {"prompt_token_ids": one.ids}
+                        engine.add_request(name, prompt, one.params)
                     except rejections() as error:
                         why = f"vLLM rejects the request: {_first_line(error)}"
                         rejected.append(EngineOutput(one.key, None, why))

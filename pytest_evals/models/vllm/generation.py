@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from pytest_evals.core.key import public_options
 from pytest_evals.core.request import (
     FITTING,
     GRAMMAR,
@@ -17,6 +18,7 @@ from pytest_evals.core.request import (
     Generate,
     Response,
     TopLogprobs,
+    shows_images,
 )
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.engine.generation_options import (
@@ -101,7 +103,7 @@ def sampling_input(
             strings must not end (lm-eval 0.4.13, ``VLLM.generate_until``).
     """
     given = {name: value for name, value in request.options if value is not None}
-    options = without_tools(given)
+    options = {k: v for k, v in without_tools(given).items() if k not in IMAGE_OPTIONS}
     checked = {name: options.get(name) for name in ("do_sample", TOP_LOGPROBS)}
     problem = _unsupported(options) or bad_value(
         {**checked, "temperature": request.temperature}
@@ -134,11 +136,6 @@ def sampling_input(
 
 
 def _unsupported(options: Mapping[str, Any]) -> str:
-    if not IMAGE_OPTIONS.isdisjoint(options):
-        return (
-            "this model reads texts, and the request shows images; an openai: model "
-            "of a server that takes images can be asked"
-        )
     known = sampling_names()
     for name in options:
         if name in _OURS:
@@ -164,9 +161,12 @@ def _constraint(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seed(request: Generate, given: Any) -> int:
-    """The request's own seed; repeats of a prompt differ even if the task sets one."""
+    """The request's own seed; repeats of a prompt differ even if the task sets one. Of
+    images their content is part of it, not their place."""
     if isinstance(given, int):
         return (given + request.repeat) % _SEEDS
+    if shows_images(request):
+        request = replace(request, options=public_options(request.options))
     return seed_of(request) % _SEEDS
 
 
@@ -233,16 +233,22 @@ class VllmGeneration:
             yield [(o.key, self._response(jobs[o.key], o, share)) for o in outputs]
             begun = time.perf_counter()
 
+    def sampling(
+        self, request: Generate, max_tokens: int
+    ) -> SamplingInput | InvalidRequestError:
+        """How to generate a completion, or why a request is invalid."""
+        return sampling_input(
+            request,
+            max_tokens,
+            self._engine.default_sampling,
+            thinks=bool(self._think_end),
+        )
+
     def _job(self, request: Generate, ids: Ids) -> _Job | InvalidRequestError:
         budget = fit_prompt(request, len(ids), self._engine.max_length)
         if isinstance(budget, InvalidRequestError):
             return budget
-        sampling = sampling_input(
-            request,
-            budget.max_tokens,
-            self._engine.default_sampling,
-            thinks=bool(self._think_end),
-        )
+        sampling = self.sampling(request, budget.max_tokens)
         if isinstance(sampling, InvalidRequestError):
             return sampling
         kept = ids[len(ids) - budget.n_prompt :]
@@ -251,31 +257,46 @@ class VllmGeneration:
     def _response(self, job: _Job, one: EngineOutput, share: float) -> Response:
         if one.error:
             return Response(error=one.error)
-        self.n_prompt += len(job.prompt)
+        return self.response(
+            job.request, job.sampling, one, share, (len(job.prompt), job.n_prompt)
+        )
+
+    def response(
+        self,
+        request: Generate,
+        sampling: SamplingInput,
+        one: EngineOutput,
+        share: float,
+        n_prompt: tuple[int, int],
+    ) -> Response:
+        """The response of a finished output, whose inference took ``share`` seconds.
+        ``n_prompt``: tokens that were sent, and tokens of the whole prompt."""
+        n_sent, n_whole = n_prompt
+        self.n_prompt += n_sent
         self.n_cached += one.output.num_cached_tokens or 0
         (completion,) = one.output.outputs
         if completion.finish_reason in _FAILED:
             why = f"vLLM ended the request: {completion.finish_reason}"
             return Response(error=why, elapsed_s=share)
         tokens = list(completion.token_ids)
-        specials = keeps_special_tokens(job.request)
+        specials = keeps_special_tokens(request)
         shown_tokens = tokens
         if specials and tokens[-1:] == [self._encoder.end_id]:
             shown_tokens = tokens[:-1]
         text = answer_text(
             self._encoder, shown_tokens, self._think_end, specials=specials
         ).text
-        shown = cut_at_stops(text, (*job.request.stop, self._encoder.end_text))
+        shown = cut_at_stops(text, (*request.stop, self._encoder.end_text))
         is_stopped = completion.finish_reason != "length" or shown != text
         finish: Finish = "stop" if is_stopped else "length"
         return Response(
             text=shown,
-            n_prompt_tokens=job.n_prompt,
+            n_prompt_tokens=n_whole,
             n_tokens=len(tokens),
-            n_truncated=job.n_prompt - len(job.prompt),
+            n_truncated=n_whole - n_sent,
             finish=finish,
             elapsed_s=share,
-            top_logprobs=self._top(tokens, completion.logprobs, job.sampling.n_top),
+            top_logprobs=self._top(tokens, completion.logprobs, sampling.n_top),
         )
 
     def _top(self, tokens: Sequence[int], rows: object, n: int) -> TopLogprobs:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, Request
 from pytest_evals.models.checkpoint import hash_file, weights_hash
 from pytest_evals.models.engine.batches import BatchBudget
 from pytest_evals.models.engine.device_memory import device_name
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.engine.scoring_strategy import StrategyChoice
+from pytest_evals.models.folders import lacks_image_processor
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import describe_tokenizer, load_tokenizer
@@ -20,6 +21,7 @@ from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
 from pytest_evals.models.vllm.fingerprint import environment, fingerprint, vllm_version
 from pytest_evals.models.vllm.generation import VllmGeneration
+from pytest_evals.models.vllm.images import VllmImages
 from pytest_evals.models.vllm.scoring import VllmScoring
 from pytest_evals.models.vllm.settings import VllmSettings
 
@@ -68,6 +70,9 @@ class VllmModel(InProcessModel):
         self._generation = VllmGeneration(
             engine, self._encoder, settings.tokens.think_end_token
         )
+        self._images: VllmImages | None = None
+        if not lacks_image_processor(settings.target):
+            self._images = VllmImages(engine, settings.tokens, self._generation)
         self._info = {
             **_described(engine, settings),
             **describe_tokenizer(tokenizer, settings.tokens),
@@ -90,7 +95,8 @@ class VllmModel(InProcessModel):
     @property
     def notes(self) -> Sequence[str]:
         """Warnings about the results so far."""
-        return (*self._scorer.notes, *self._tools.notes)
+        images = () if self._images is None else self._images.notes
+        return (*self._scorer.notes, *self._tools.notes, *images)
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -101,6 +107,13 @@ class VllmModel(InProcessModel):
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[Sequence[Answer]]:
         return self._generation.answer(texts, prompts)
+
+    def _answer_images(
+        self, requests: Mapping[int, Request]
+    ) -> Iterator[Sequence[Answer]]:
+        if self._images is None:
+            return super()._answer_images(requests)
+        return self._images.answer(requests)
 
     def close(self) -> None:
         """Stop the engine; the model cannot be used afterwards."""

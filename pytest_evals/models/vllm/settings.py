@@ -13,21 +13,32 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_evals.core.request import Generate
 from pytest_evals.errors import OptionError, did_you_mean
-from pytest_evals.models.folders import NO_TOOLS, check_folder, ignores_tools
+from pytest_evals.models.folders import (
+    NO_TOOLS,
+    check_folder,
+    ignores_tools,
+    lacks_image_processor,
+)
+from pytest_evals.models.images.settings import ImageSettings, check_images
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, readers_of
-from pytest_evals.models.tokens.settings import (
-    TokenizerSettings,
-    check_thinking,
-    why_thinking_unfit,
-)
+from pytest_evals.models.tokens.settings import check_thinking, why_thinking_unfit
 
 ARGUMENTS = Arguments("vllm")
 _NO_IMAGES = (
-    "vllm: models read texts, and a task shows images\n  fix: start the model with "
-    "'vllm serve' and use --model=openai:…, or leave the task out with -k or "
-    "--evals-tasks"
+    "the vllm: model reads texts (it has no preprocessor_config.json), and a task "
+    "shows images\n  fix: choose an image-text-to-text model, or leave the task out "
+    "with -k or --evals-tasks"
+)
+NO_IMAGE_SCORES = (
+    "vllm: models give no log-probabilities of a text after images\n  fix: use the "
+    "hf: model, or run tasks with output_type generate_until only"
+)
+_NO_IMAGE_START = (
+    "the vllm: model has add_bos_token, which vLLM does not apply to prompts with "
+    "images\n  fix: leave add_bos_token out"
 )
 _ONE_ENGINE = (
     "one engine runs in this process; tensor_parallel_size=N and "
@@ -62,7 +73,7 @@ class VllmSettings:
     """Settings of a model in vLLM."""
 
     target: str  # Folder or name on the Hub
-    tokens: TokenizerSettings  # Settings of the tokenizer
+    tokens: ImageSettings  # Settings of the tokenizer and of images
     reuse_prefix: bool = argument(Arguments.flag, False)
     """Whether continuations of several tokens are scored with vLLM's prefix cache,
     which depends on an internal switch of vLLM."""
@@ -70,15 +81,20 @@ class VllmSettings:
     """Engine arguments of vLLM, unparsed."""
 
 
-READERS = {**readers_of(TokenizerSettings), **readers_of(VllmSettings)}
+READERS = {**readers_of(ImageSettings), **readers_of(VllmSettings)}
 """The model's own arguments."""
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
-    if needs.images:
-        return _NO_IMAGES
     tokens = read_settings(spec).tokens
+    if needs.images:
+        if lacks_image_processor(tokens.target):
+            return _NO_IMAGES
+        if needs.output_type != Generate.kind:
+            return NO_IMAGE_SCORES
+        if tokens.add_bos_token is not None:
+            return _NO_IMAGE_START
     if needs.tools and ignores_tools(tokens.tokenizer or tokens.target):
         return NO_TOOLS
     return why_thinking_unfit(tokens, needs)
@@ -117,8 +133,12 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off"
         )
-    tokens = TokenizerSettings(target=spec.target, **own)
+    tokens = ImageSettings(target=spec.target, **own)
+    check_images("vllm", tokens)
     check_thinking("vllm", tokens)
+    limit = "limit_mm_per_prompt"
+    if "max_images" in own and not any(n.partition(".")[0] == limit for n in engine):
+        engine[limit] = f'{{"image": {tokens.max_images}}}'
     engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in own}
     return VllmSettings(
         target=spec.target,

@@ -227,12 +227,3 @@ def test_an_automatic_number_of_workers_is_one(pytester, monkeypatch, example_su
         "-nauto", f"--model=vllm:{example_suites / 'tiny'}"
     )
     result.assert_outcomes(passed=1)
-
-
-def test_tasks_with_images_are_rejected(pytester):
-    from pytest_evals.models.registry import TaskRequirements, why_unfit
-
-    needs = TaskRequirements("generate_until", chat=True, images=True)
-    assert why_unfit(parse_spec("vllm:org/name"), needs).startswith(
-        "vllm: models read texts, and a task shows images\n  fix: "
-    )

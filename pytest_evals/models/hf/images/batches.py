@@ -9,12 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.hf.images.processor import (
+from pytest_evals.models.images.pictures import ImageCache
+from pytest_evals.models.images.processor import (
     EncodedPrompts,
     ImageProcessor,
     load_images,
 )
-from pytest_evals.models.images.pictures import ImageCache
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.images.settings import ImageSettings
 

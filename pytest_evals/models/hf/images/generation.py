@@ -30,8 +30,8 @@ from pytest_evals.models.engine.stop_strings import (
 from pytest_evals.models.engine.tool_replies import keeps_special_tokens
 from pytest_evals.models.hf.generation.engine import end_ids
 from pytest_evals.models.hf.generation.sampling import SamplingParams, top_of
-from pytest_evals.models.hf.images.processor import IDS, EncodedPrompts
 from pytest_evals.models.hf.images.runner import BatchRunner, error_at
+from pytest_evals.models.images.processor import IDS, EncodedPrompts
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.prompt_truncation import fit_prompt

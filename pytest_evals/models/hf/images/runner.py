@@ -19,13 +19,13 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.models.engine.device_memory import or_none
 from pytest_evals.models.hf.forward import TokenCounts, has_rounding
 from pytest_evals.models.hf.images.batches import EncodedBatch, ImageBatches
-from pytest_evals.models.hf.images.processor import (
+from pytest_evals.models.hf.loader import LoadedModel
+from pytest_evals.models.images.processor import (
     IDS,
     EncodedPrompts,
     ImageProcessor,
     on_device,
 )
-from pytest_evals.models.hf.loader import LoadedModel
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder

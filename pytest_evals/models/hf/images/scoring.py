@@ -21,18 +21,18 @@ from transformers import LogitsProcessor, LogitsProcessorList
 from pytest_evals.core.request import Response
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.images.batches import EncodedBatch
-from pytest_evals.models.hf.images.processor import (
-    IDS,
-    MASK,
-    EncodedPrompts,
-    on_device,
-)
 from pytest_evals.models.hf.images.runner import (
     BatchRunner,
     ImageRuntime,
     error_at,
     relative_error,
     tolerance,
+)
+from pytest_evals.models.images.processor import (
+    IDS,
+    MASK,
+    EncodedPrompts,
+    on_device,
 )
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.prefetch import Answer

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from pytest_evals.core.request import Message
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.images.pictures import ImageCache
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
+from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.tokens.chat_template import render_chat
 from pytest_evals.models.tokens.loader import first_line, one_error, origin, quiet
 
@@ -42,7 +42,7 @@ class ImageProcessor:
     """A processor of transformers, with its own tokenizer: it may be used in another
     thread."""
 
-    def __init__(self, config: Any, settings: HfSettings) -> None:
+    def __init__(self, config: Any, settings: ImageSettings) -> None:
         """Load the processor of a model.
 
         Raises:
@@ -75,6 +75,13 @@ class ImageProcessor:
         """The prompts of requests."""
         bos = getattr(self._tokenizer, "bos_token", None) or ""
         return ImagePrompts(self._settings, self.placeholder, self._render, bos)
+
+    @property
+    def added_start(self) -> str:
+        """The string that the tokenizer adds in front of a text; empty for none."""
+        bos = getattr(self._tokenizer, "bos_token_id", None)
+        first = self._tokenizer("a")["input_ids"][:1]
+        return str(self._tokenizer.bos_token) if first == [bos] else ""
 
     def encode(
         self, prompts: Sequence[ImagePrompt], images: Sequence[Sequence[Any]]
