@@ -51,15 +51,15 @@ def opened(checkpoint, monkeypatch):  # noqa: F811
     models = []
 
     def made(family="llava", arguments=""):
-        for model in models:  # an engine a session
-            model.close()
+        while models:  # an engine a session
+            models.pop().close()
         path = family if isinstance(family, Path) else checkpoint(family)
         models.append(open_model(parse_spec(f"vllm:{path}{arguments}")))
         return models[-1]
 
     yield made
-    for model in models:
-        model.close()
+    while models:
+        models.pop().close()
     for name in [name for name in sys.modules if name.partition(".")[0] == "vllm"]:
         del sys.modules[name]
     engine_arguments.cache_clear()
