@@ -58,7 +58,7 @@ def provenance(
             return None
         names = [path.relative_to(folder).as_posix() for path in files]
         return {"files": dict(zip(names, hashes, strict=True))}
-    commit = _commit(target, revision)
+    commit = commit_of(target, revision)
     return {"repository": target, "commit": commit} if commit else None
 
 
@@ -98,15 +98,16 @@ def quick_hash(path: Path) -> str:
     return total.hexdigest()
 
 
-def _commit(name: str, revision: str) -> str:
+def commit_of(name: str, revision: str, kind: str = "model") -> str:
     """The current commit of a name on the Hub; the local cache's if the Hub cannot be
-    reached."""
+    reached; empty if it is not there either. ``kind``: ``model`` or ``dataset``."""
     if _COMMIT.fullmatch(revision):
         return revision
-    return _commit_there(name, revision) or _commit_here(name, revision or "main")
+    here = revision or "main"
+    return _commit_there(name, revision, kind) or _commit_here(name, here, kind)
 
 
-def _commit_there(name: str, revision: str) -> str:
+def _commit_there(name: str, revision: str, kind: str) -> str:
     try:
         from huggingface_hub import HfApi, constants
     except ImportError:
@@ -114,8 +115,8 @@ def _commit_there(name: str, revision: str) -> str:
     if constants.HF_HUB_OFFLINE:
         return ""
     try:
-        info = HfApi().model_info(
-            name, revision=revision or None, timeout=HUB_TIMEOUT_S
+        info = HfApi().repo_info(
+            name, repo_type=kind, revision=revision or None, timeout=HUB_TIMEOUT_S
         )
     # Loading the model reports network errors with more detail.
     except Exception:  # noqa: BLE001
@@ -123,23 +124,23 @@ def _commit_there(name: str, revision: str) -> str:
     return info.sha or ""
 
 
-def _commit_here(name: str, revision: str) -> str:
+def _commit_here(name: str, revision: str, kind: str = "model") -> str:
     """The commit of the latest download."""
-    folder = _cache_of(name)
+    folder = _cache_of(name, kind)
     try:
         return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 
 
-def _cache_of(name: str) -> Path:
+def _cache_of(name: str, kind: str = "model") -> Path:
     """Cache folder of a Hub repository; a nonexistent path without huggingface_hub."""
     try:
         from huggingface_hub import constants
         from huggingface_hub.file_download import repo_folder_name
     except ImportError:
         return Path("/dev/null")
-    folder = repo_folder_name(repo_id=name, repo_type="model")
+    folder = repo_folder_name(repo_id=name, repo_type=kind)
     return Path(constants.HF_HUB_CACHE, folder)
 
 

@@ -141,6 +141,7 @@ _ALONE = {
     "ray": "--evals-ray has replicas instead of workers",
     "cache_info": "--evals-cache-info needs no workers",
     "plan": "--evals-plan needs no workers",
+    "prefetch": "--evals-prefetch needs no workers",
 }
 """Options of sessions without workers."""
 

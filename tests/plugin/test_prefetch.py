@@ -90,10 +90,20 @@ def test_a_prefetched_suite_runs_without_network(suite_of_hub, hub):
     assert "the suite now runs without network" in done.stdout
     assert not any("onnx" in one or one.endswith(".bin") for one in requests)
     n = len(requests)
-    offline = run(suite_of_hub, "http://127.0.0.1:9", "sums.yaml", HF_HUB_OFFLINE="1")
+    nowhere = "http://127.0.0.1:9"
+    options = ("sums.yaml", "--evals-locked")
+    offline = run(suite_of_hub, nowhere, *options, HF_HUB_OFFLINE="1")
     assert "4 documents" in offline.stdout
     assert offline.returncode == 0, offline.stdout
     assert len(requests) == n
+    lock = suite_of_hub.path / "evals.lock"
+    lock.write_text(lock.read_text().replace(COMMIT, "0" * 40))
+    for address, more in ((nowhere, {"HF_HUB_OFFLINE": "1"}), (url, {})):
+        moved = run(suite_of_hub, address, *options, **more)
+        assert moved.returncode == pytest.ExitCode.USAGE_ERROR
+        was = f"commit: {'0' * 12} in evals.lock, {COMMIT[:12]} now"
+        assert f"dataset acme/sums: {was} (for sums)" in moved.stdout
+        assert f"model acme/tiny: {was} (for --model)" in moved.stdout
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """``--evals-prefetch``: download what a suite needs from the Hub; or, with pytest's
-``--collect-only``, list it.
+``--collect-only``, list it. Downloading also writes ``evals.lock``.
 
 Downloading checks the suite as ``--evals-validate`` does, which loads all datasets and
 renders all prompts; then models and tokenizers are downloaded. Listing reads the task
@@ -8,28 +8,23 @@ files only, and asks the Hub for commits and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import pytest
 
-from pytest_evals.core.dialogue import JUDGE
-from pytest_evals.data.sources import is_of_hub
-from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.models.registry import parse_spec
-from pytest_evals.models.repositories import (
-    HubFiles,
-    Repository,
-    download,
-    hub_files,
-    model_repositories,
+from pytest_evals.core.task import Task
+from pytest_evals.errors import EvalsError
+from pytest_evals.models.repositories import HubFiles, Repository, download, hub_files
+from pytest_evals.plugin.checks.lock import (
+    LOCK,
+    listed,
+    needed_repositories,
+    repository_name,
+    write_lock,
 )
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.validation import UNCHECKED, Check, TaskCheck
 from pytest_evals.plugin.session import SESSION
-from pytest_evals.plugin.settings.options import OPTIONS
-
-_TASKS = 3
-"""Tasks that a line lists."""
 
 
 class PrefetchMode:
@@ -68,17 +63,20 @@ class PrefetchMode:
         """Ask the Hub, and download."""
         if SESSION not in self._config.stash:
             return
-        total = 0
-        needed = self._needed()
+        total, commits = 0, dict[str, str]()
+        evals = self._config.stash[SESSION]
+        tasks = [*evals.listed, *(one.task for one in evals.suite.tasks.values())]
+        needed = needed_repositories(evals.options, tasks)
         for repository, users in needed.items():
             try:
                 files = hub_files(repository)
                 if repository.kind == "model" and not self._lists:
                     download(repository, files)
             except EvalsError as error:
-                self._faults.append(f"{error} (for {_listed(users)})")
+                self._faults.append(f"{error} (for {listed(users)})")
                 continue
             total += files.size
+            commits[repository_name(repository)] = files.commit
             self._lines.append(_line(repository, files, users))
         done = "to download" if self._lists else "in the Hub's cache"
         n = len(needed)
@@ -89,9 +87,24 @@ class PrefetchMode:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
+        if not self._lists:
+            self._write_lock(session, tasks, commits)
+
+    def _write_lock(
+        self, session: pytest.Session, tasks: list[Task], commits: dict[str, str]
+    ) -> None:
+        line = f"{LOCK} is not written"
+        if session.exitstatus == pytest.ExitCode.OK:
+            try:
+                write_lock(self._config.rootpath, tasks, commits)
+                line = f"{LOCK} is written; --evals-locked compares runs with it"
+            except OSError as error:
+                line += f": {error}"
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._lines.append(line)
 
     def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Write the repositories, with commits and sizes."""
         terminalreporter.write_sep("=", "evals: prefetch")
@@ -99,60 +112,17 @@ class PrefetchMode:
             write_text(terminalreporter, line)
         for fault in self._faults:
             write_text(terminalreporter, f"not available: {fault}", red=True)
-        if not (self._faults or self._lists):
+        if exitstatus == pytest.ExitCode.OK and not self._lists:
             offline = "the suite now runs without network: HF_HUB_OFFLINE=1 pytest …"
             terminalreporter.write_line(offline)
 
-    def _needed(self) -> dict[Repository, list[str]]:
-        """Return each repository with its users."""
-        found: dict[Repository, list[str]] = {}
-        for repository, user in [*self._of_tasks(), *self._of_models()]:
-            users = found.setdefault(repository, [])
-            if user not in users:
-                users.append(user)
-        return found
-
-    def _of_tasks(self) -> Iterator[tuple[Repository, str]]:
-        session = self._config.stash[SESSION]
-        tasks = [*session.listed, *(one.task for one in session.suite.tasks.values())]
-        for task in tasks:
-            path = task.config.get("dataset_path")
-            if isinstance(path, str) and path and is_of_hub(path):
-                arguments = task.config.get("dataset_kwargs") or {}
-                revision = str(arguments.get("revision") or "")
-                yield Repository("dataset", path, revision), task.name
-            for source in task.models.values():
-                if isinstance(source, str) and source != JUDGE:
-                    yield from ((one, task.name) for one in _repositories(source))
-
-    def _of_models(self) -> Iterator[tuple[Repository, str]]:
-        options = self._config.stash[OPTIONS]
-        specs = [(one.spec, "--model") for one in options.models]
-        for spec, user in [*specs, (options.judge, "--evals-judge")]:
-            if spec:
-                yield from ((one, user) for one in _repositories(spec))
-
-
-def _repositories(text: str) -> list[Repository]:
-    try:
-        return [*model_repositories(parse_spec(text))]
-    except OptionError:  # a spec of the hook that opens models
-        return []
-
 
 def _line(repository: Repository, files: HubFiles, users: list[str]) -> str:
-    kind, name, revision = repository
-    pinned = f" at {revision}" if revision else ""
     n = len(files.names)
     return (
-        f"{kind} {name}{pinned}: commit {files.commit[:12]}, {n} file{'s' * (n != 1)}, "
-        f"{_size(files.size)} (for {_listed(users)})"
+        f"{repository_name(repository)}: commit {files.commit[:12]}, "
+        f"{n} file{'s' * (n != 1)}, {_size(files.size)} (for {listed(users)})"
     )
-
-
-def _listed(users: list[str]) -> str:
-    more = len(users) - _TASKS
-    return ", ".join(users[:_TASKS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _size(n: int) -> str:

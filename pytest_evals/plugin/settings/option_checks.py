@@ -41,6 +41,7 @@ _TOGETHER = (
     ),
     *(((one, "shard"), why) for one, why in _WHOLE.items()),
     *(((one, "merge"), "contradict each other") for one in (*_WHOLE, "shard")),
+    (("prefetch", "locked"), "contradict each other: the first one writes evals.lock"),
     (("validate", "save-baseline"), _NO_RUN),
     (("plan", "save-baseline"), _NO_RUN),
     (("cache-info", "save-baseline"), _NO_RUN),

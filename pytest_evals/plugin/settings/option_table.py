@@ -460,7 +460,14 @@ class Options:
     prefetch: bool = flag(
         "run",
         "Download the datasets, models and tokenizers that the suite needs from the "
-        "Hub, so that it runs without network; with --collect-only, list them.",
+        "Hub, so that it runs without network, and write evals.lock; with "
+        "--collect-only, list them.",
+        ini=False,
+    )
+    locked: bool = flag(
+        "run",
+        "Refuse a suite that differs from evals.lock, before anything is sent: commits "
+        "of datasets, models and tokenizers, rows, prompts, settings and code.",
         ini=False,
     )
     write_out: int = option(

@@ -1,0 +1,253 @@
+"""``evals.lock``: the revisions and contents that a suite was prefetched with.
+
+``--evals-prefetch`` writes it into the rootdir; ``--evals-locked`` compares the suite
+with it before anything is sent. It is sorted JSON:
+
+| key            | contents                                                       |
+|----------------|----------------------------------------------------------------|
+| `repositories` | repository of the Hub → its commit                             |
+| `tasks`        | task → its file, number of documents, and hashes of its rows,  |
+|                | prompts, settings and Python files                             |
+
+Hashes are the first 16 digits of SHA-256. They do not depend on the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_evals.core.dialogue import JUDGE
+from pytest_evals.core.key import canonical, request_keys
+from pytest_evals.core.node_names import file_id
+from pytest_evals.core.task import Task
+from pytest_evals.data.sources import is_of_hub
+from pytest_evals.errors import OptionError
+from pytest_evals.models.checkpoint import commit_of
+from pytest_evals.models.registry import parse_spec
+from pytest_evals.models.repositories import Repository, model_repositories
+from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.batches import ask
+from pytest_evals.run.task_identity import public_config
+from pytest_evals.store.parts import file_hash
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+    from pytest_evals.plugin.settings.option_table import Options
+
+LOCK = "evals.lock"
+VERSION = 1
+DIGITS = 16
+_WRITE = "run with --evals-prefetch instead"
+_SHOWN = 50
+"""Differences that are listed."""
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_SHORT = 12
+"""Digits of commits."""
+
+
+def write_lock(root: Path, tasks: Iterable[Task], commits: Mapping[str, str]) -> Path:
+    """Write the lock of these tasks and repositories, and return its path.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    content = {
+        "schema_version": VERSION,
+        "repositories": dict(commits),
+        "tasks": {one.name: _entry(one, root) for one in tasks},
+    }
+    path = root / LOCK
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    part = path.with_name(f"{LOCK}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
+    """Compare tasks, and the repositories that they and the models need, with the lock.
+
+    Raises:
+        pytest.UsageError: They differ, or there is no lock that can be read.
+    """
+    root = session.config.rootpath
+    lock = _read(root / LOCK)
+    lines: list[str] = []
+    for repository, users in needed_repositories(session.options, tasks).items():
+        name, before = repository_name(repository), lock["repositories"]
+        now = {"commit": commit_of(repository.name, repository.revision, repository[0])}
+        found = {"commit": before[name]} if name in before else None
+        place = f"(for {listed(users)})"
+        lines += (f"{one} {place}" for one in _differences(name, found, now))
+    for task in tasks:
+        now = _entry(task, root)
+        found = lock["tasks"].get(task.name)
+        what = f"{now['file']}: task {task.name}"
+        lines += _differences(what, found, now)
+    if lines:
+        n, more = len(lines), len(lines) - _SHOWN
+        shown = [f"  {one_line(one)}" for one in lines[:_SHOWN]]
+        shown += [f"  and {more:,} more"] * (more > 0)
+        raise pytest.UsageError(
+            f"--evals-locked: {n:,} difference{'s' * (n > 1)} from {LOCK}\n"
+            + "\n".join(shown)
+            + f"\n  fix: undo them; to accept them, {_WRITE}, and commit {LOCK}"
+        )
+
+
+def needed_repositories(
+    options: Options, tasks: Iterable[Task]
+) -> dict[Repository, list[str]]:
+    """Return each repository of the Hub that tasks and models need, with its users."""
+    found: dict[Repository, list[str]] = {}
+    for repository, user in [*_of_tasks(tasks), *_of_models(options)]:
+        users = found.setdefault(repository, [])
+        if user not in users:
+            users.append(user)
+    return found
+
+
+def repository_name(repository: Repository) -> str:
+    """Return kind, name and revision, as the lock names a repository."""
+    kind, name, revision = repository
+    return f"{kind} {name}" + (f" at {revision}" if revision else "")
+
+
+def listed(users: list[str], most: int = 3) -> str:
+    """Return the first users of a repository, and the number of the others."""
+    more = len(users) - most
+    return ", ".join(users[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[Repository, str]]:
+    for task in tasks:
+        path = task.config.get("dataset_path")
+        if isinstance(path, str) and path and is_of_hub(path):
+            arguments = task.config.get("dataset_kwargs") or {}
+            revision = str(arguments.get("revision") or "")
+            yield Repository("dataset", path, revision), task.name
+        for source in task.models.values():
+            if isinstance(source, str) and source != JUDGE:
+                yield from ((one, task.name) for one in _repositories(source))
+
+
+def _of_models(options: Options) -> Iterator[tuple[Repository, str]]:
+    specs = [(one.spec, "--model") for one in options.models]
+    for spec, user in [*specs, (options.judge, "--evals-judge")]:
+        if spec:
+            yield from ((one, user) for one in _repositories(spec))
+
+
+def _repositories(text: str) -> list[Repository]:
+    try:
+        return [*model_repositories(parse_spec(text))]
+    except OptionError:  # a spec of the hook that opens models
+        return []
+
+
+def _entry(task: Task, root: Path) -> dict[str, Any]:
+    """Render all documents of a task, and return what the lock has of it."""
+    rows, prompts, n = hashlib.sha256(), hashlib.sha256(), task.rows.total()
+    for index in range(n):
+        record = ask(task, index)
+        hashes = sample_of(record, task).hashes
+        rows.update((hashes[:64] + hashes[128:]).encode())
+        prompts.update(b"!" if record.error else b".")
+        for key in request_keys(record.requests):
+            prompts.update(b"?" if key is None else key.digest(b""))
+    found: dict[str, Any] = {
+        "file": file_id(task.source.path, root),
+        "documents": n,
+        "rows": rows.hexdigest()[:DIGITS],
+        "prompts": prompts.hexdigest()[:DIGITS],
+        "settings": _settings_hash(task, root),
+    }
+    code = _code(task.source.path)
+    if code:
+        found["code"] = {file_id(one, root): file_hash(one)[:DIGITS] for one in code}
+    return found
+
+
+def _settings_hash(task: Task, root: Path) -> str:
+    config = {k: v for k, v in public_config(task).items() if k != "gates"}
+    text = canonical(config).replace(json.dumps(str(root))[1:-1], "")
+    return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:DIGITS]
+
+
+def _code(path: Path) -> list[Path]:
+    """Return the Python files of a task: its own, and those next to it or one folder
+    below that it, or one of these, mentions by name."""
+    folder = path.parent
+    near = [one for one in folder.glob("*/*.py") if one.parent.name[0] not in "._"]
+    names: dict[str, list[Path]] = {}
+    for one in (*folder.glob("*.py"), *near):
+        name = one.parent.name if one.name == "__init__.py" else one.stem
+        names.setdefault(name, []).append(one)
+    found, waiting = {path}, [path]
+    while waiting:
+        try:
+            text = waiting.pop().read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        for word in names.keys() & {*re.findall(r"\w+", text)}:
+            new = [one for one in names[word] if one not in found]
+            found.update(new)
+            waiting += new
+    return sorted(one for one in found if one.suffix == ".py" and one.is_file())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        lock = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise pytest.UsageError(
+            f"--evals-locked: {str(path)!r} does not exist\n"
+            f"  fix: to write it, {_WRITE}"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise _invalid(f"{path}: {error}") from None
+    if not isinstance(lock, dict) or lock.get("schema_version") != VERSION:
+        raise _invalid(f"{path}: schema_version is not {VERSION}")
+    tasks = lock.get("tasks")
+    parts = [lock.get("repositories"), tasks]
+    if isinstance(tasks, dict):
+        parts += tasks.values()
+    if not all(isinstance(one, dict) for one in parts):
+        raise _invalid(f"{path}: repositories, tasks and each task must be mappings")
+    return lock
+
+
+def _invalid(why: str) -> pytest.UsageError:
+    return pytest.UsageError(f"--evals-locked: {one_line(why)}\n  fix: {_WRITE}")
+
+
+def _differences(
+    what: str, before: Mapping[str, Any] | None, now: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield a line for each value that differs."""
+    if before is None:
+        yield f"{what}: not in {LOCK}"
+        return
+    old, new = _flat(before), _flat(now)
+    for key in sorted(old.keys() | new.keys(), key=lambda one: (one not in new, one)):
+        if old.get(key) != new.get(key):
+            was, is_ = (str(one.get(key) or "unknown")[:_SHORT] for one in (old, new))
+            yield f"{what}: {key}: {was} in {LOCK}, {is_} now"
+
+
+def _flat(entry: Mapping[str, Any]) -> dict[str, Any]:
+    code = entry.get("code")
+    files = code if isinstance(code, dict) else {}
+    return {
+        **{key: value for key, value in entry.items() if key != "code"},
+        **{f"code {name}": value for name, value in files.items()},
+    }
