@@ -43,6 +43,7 @@ class Known(NamedTuple):
 
     limits: tuple[float, float] | None = None
     """Range of the documents' values (:func:`range_of`)."""
+    is_proportion: bool = False  # whether all values are known to be 0 or 1
     strata: Sequence[Stratum] = ()  # the tasks of a group
     names: Sequence[str] = ()  # their names
     n_whole: int = 0  # documents of the complete baseline, if only a sample is run
@@ -68,8 +69,9 @@ def forecast(
     if last is None and gate.expected is not None:
         last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
-    if why := _unplanned(gate, last):
-        least, few = _least(gate, n, known.limits)
+    is_share = known.is_proportion or gate.metric in SHARES
+    if why := _unplanned(gate, last, is_share=is_share):
+        least, few = _least(gate, n, known.limits, is_share=is_share)
         return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     share = last
@@ -199,13 +201,13 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
     return weak
 
 
-def _unplanned(gate: Gate, last: float | None) -> str:
+def _unplanned(gate: Gate, last: float | None, *, is_share: bool) -> str:
     """Why nothing can be computed for a gate before the run; empty if something can."""
     published, number = gate.published, gate.published and gate.published.value
     reasons = {
         "its value depends on both runs": gate.metric in COMPARED,
         "run metrics are unknown before the run": gate.metric in RUN_METRICS,
-        "only proportions are planned": gate.metric not in SHARES,
+        "only proportions are planned": not is_share,
         "the effect of clusters is unknown before the run": gate.cluster,
         "the variation between repeats is unknown before the run": gate.reducer,
         "the earlier number is not a proportion": not 0 <= (last or 0) <= 1,
@@ -241,7 +243,7 @@ def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | Non
 
 
 def _least(
-    gate: Gate, n: int, limits: tuple[float, float] | None
+    gate: Gate, n: int, limits: tuple[float, float] | None, *, is_share: bool
 ) -> tuple[int | None, str]:
     """The smallest number of documents with which a gate over a population can pass: if
     all have the best value, or none has changed; and a warning if these are fewer."""
@@ -269,7 +271,7 @@ def _least(
     elif gate.metric in COMPARED:
         best = "with no difference in any document, it passes"
     few = f"{best} only from {least:,} documents on, not with {n:,}"
-    if gate.margin is not None and (gate.metric not in SHARES or gate.reducer):
+    if gate.margin is not None and (not is_share or gate.reducer):
         few += offer_of_assumption(gate, allowed, width)
     return least, few
 

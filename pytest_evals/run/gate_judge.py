@@ -214,17 +214,20 @@ class GateJudge:
 
         tasks = self._suite.tasks
         names = [one for one in self._suite.tasks_of(gate.task) if one in tasks]
-        limits = range_of(gate, [m for one in names for m in tasks[one].task.metrics])
+        metrics = [m for one in names for m in tasks[one].task.metrics]
+        limits = range_of(gate, metrics)
+        measured = [one for one in metrics if one.name == gate.metric]
+        is_share = bool(measured) and all(one.is_proportion for one in measured)
         group = self._suite.groups.get(gate.task)
         if group is None:
-            return Known(limits)
+            return Known(limits, is_share)
         rules = [one for one in group.group.aggregates if one.metric == gate.metric]
         is_weighted = not rules or rules[0].weighted
         sizes = {name: len(tasks[name].ids) for name in sorted(names)}
         weights = {name: n if is_weighted else 1 for name, n in sizes.items() if n}
         total = sum(weights.values())
         strata = [Stratum(sizes[name], w / total) for name, w in weights.items()]
-        return Known(limits, strata, names=(*weights,))
+        return Known(limits, is_share, strata, names=(*weights,))
 
     def _judged(self, gate: Gate) -> Verdict:
         result = self.result_of(gate)
