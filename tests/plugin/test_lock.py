@@ -33,7 +33,7 @@ def sums(pytester):
     write(pytester, "prompts.py", CODE)
     write(pytester, "shared.py", "def q(row):\n    return row['q']\n")
     write(pytester, "sums.jsonl", "".join(json.dumps(one) + "\n" for one in ROWS))
-    write(pytester, "other.py", "")
+    write(pytester, "metric.py", "# its name is only a key of the task's file\n")
     assert pytester.runpytest_subprocess(MODEL, "--evals-prefetch").ret == 0
     return pytester
 
@@ -55,7 +55,7 @@ def is_sent(pytester):
     "arguments", [(), ("-n2",), ("--evals-limit=1",), ("--evals-shard=1/2",)]
 )
 def test_an_unchanged_suite_runs(sums, arguments):
-    write(sums, "other.py", "# no task mentions this file\n")
+    write(sums, "metric.py", "")
     result = locked(sums, *arguments)
     assert result.ret == 0 and is_sent(sums)
 

@@ -49,6 +49,9 @@ DIGITS = 16
 _WRITE = "run with --evals-prefetch instead"
 _SHOWN = 50
 """Differences that are listed."""
+_IMPORT = re.compile(r"(?m)^\s*(?:from|import)\s(.*)")
+_IN_YAML = re.compile(r"[\w-]+\.ya?ml\b|\w+(?=\.(?!jsonl?\b|csv\b|ya?ml\b))")
+"""Names of YAML files, and those of modules before ``.function`` or ``.py``."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SHORT = 12
 """Digits of commits."""
@@ -185,20 +188,22 @@ def _settings_hash(task: Task, root: Path) -> str:
 
 def _code(path: Path) -> list[Path]:
     """Return the Python files of a task: its own, and those next to it or one folder
-    below that it, or one of these, mentions by name."""
-    folder = path.parent
-    near = [one for one in folder.glob("*/*.py") if one.parent.name[0] not in "._"]
-    names: dict[str, list[Path]] = {}
-    for one in (*folder.glob("*.py"), *near):
+    below that it, a file that it includes, or one of these names."""
+    folder, names = path.parent, dict[str, list[Path]]()
+    for one in (*folder.glob("*.y*ml"), *folder.glob("*.py"), *folder.glob("*/*.py")):
         name = one.parent.name if one.name == "__init__.py" else one.stem
-        names.setdefault(name, []).append(one)
+        names.setdefault(name if one.suffix == ".py" else one.name, []).append(one)
     found, waiting = {path}, [path]
     while waiting:
+        file = waiting.pop()
         try:
-            text = waiting.pop().read_text(encoding="utf-8", errors="replace")
+            text = file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        for word in names.keys() & {*re.findall(r"\w+", text)}:
+        words = _IN_YAML.findall(text)
+        if file.suffix == ".py":
+            words = re.findall(r"\w+", " ".join(_IMPORT.findall(text)))
+        for word in names.keys() & {*words}:
             new = [one for one in names[word] if one not in found]
             found.update(new)
             waiting += new
