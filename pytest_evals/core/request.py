@@ -15,7 +15,8 @@ from pytest_evals.errors import DocumentError
 
 IMAGES = "images"
 """The option of a :class:`Generate` with images after the text of the last message:
-``data:`` URLs, or objects with a ``digest`` whose strings are such URLs."""
+``data:`` URLs, or objects with a ``digest`` and a size ``n_bytes`` whose strings are
+such URLs."""
 LEADING_IMAGES = "leading_images"
 """As :data:`IMAGES`, but before the text of the user's last message."""
 PLACED_IMAGES = "placed_images"
@@ -182,6 +183,20 @@ def as_sent(request: Request, is_deterministic: bool) -> Request:
     if not (is_deterministic and isinstance(request, Generate) and request.repeat):
         return request
     return request if request.temperature > 0 else replace(request, repeat=0)
+
+
+def weight_of(request: Request) -> int:
+    """As :func:`size_of`, plus the bytes of the images that the request holds."""
+    weight = size_of(request)
+    if isinstance(request, Generate | ImageLoglikelihood) and request.options:
+        for name, images in request.options:
+            if name in (IMAGES, LEADING_IMAGES):
+                weight += sum(map(_bytes_of, images))
+    return weight
+
+
+def _bytes_of(image: Any) -> int:
+    return len(image) if isinstance(image, str) else int(image.n_bytes)
 
 
 def size_of(request: Request | Prompt) -> int:

@@ -56,9 +56,10 @@ class RowImage:
         content: A PIL image, not to be changed, or the bytes of a file.
         digest: SHA-256 of the file; of a PIL image, of its pixels with their mode,
             size, palette and transparent colour.
+        n_bytes: Its size in memory.
     """
 
-    __slots__ = ("content", "digest")
+    __slots__ = ("content", "digest", "n_bytes")
 
     def __init__(self, given: Any) -> None:
         """Create an image. ``given``: a PIL image, the bytes of a file, or an undecoded
@@ -70,9 +71,9 @@ class RowImage:
         if isinstance(given, Mapping) and isinstance(given.get("bytes"), bytes):
             given = given["bytes"]
         self.content = given
-        self.digest = (
-            sha256(given) if isinstance(given, bytes) else _pixels_hash(given)
-        ).hexdigest()
+        shown, raw = (b"", given) if isinstance(given, bytes) else _pixels(given)
+        self.digest = sha256(shown + raw).hexdigest()
+        self.n_bytes = len(raw)
 
     def __str__(self) -> str:
         raw = self.content if isinstance(self.content, bytes) else _png(self.content)
@@ -94,7 +95,8 @@ def is_pil_image(value: Any) -> bool:
     return hasattr(value, "save") and hasattr(value, "mode")
 
 
-def _pixels_hash(image: Any) -> Any:
+def _pixels(image: Any) -> tuple[bytes, bytes]:
+    """What changes the meaning of pixels, and the pixels."""
     if not is_pil_image(image):
         raise DocumentError(f"an image must be a PIL image or bytes, not {image!r:.80}")
     try:
@@ -103,7 +105,7 @@ def _pixels_hash(image: Any) -> Any:
         raise DocumentError(f"the image cannot be decoded: {error}") from None
     transparent = image.info.get("transparency")
     shown = (image.mode, image.size, image.getpalette(), transparent)
-    return sha256(repr(shown).encode() + pixels)
+    return repr(shown).encode(), pixels
 
 
 def _png(image: Any) -> bytes:

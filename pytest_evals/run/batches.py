@@ -16,12 +16,13 @@ from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import (
+    IMAGE_OPTIONS,
     UNSENT,
     Generate,
     Request,
     Response,
     as_sent,
-    size_of,
+    weight_of,
 )
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
@@ -41,8 +42,8 @@ AHEAD = 32
 TICK_S = 0.05
 """Seconds between two reports of progress, at least, except for the last answer."""
 WINDOW_CHARACTERS = 2**29
-"""Characters of the contexts in a window, each request counted: models keep the tokens
-of all of them."""
+"""Characters of the contexts in a window, plus bytes of images, each request counted:
+models keep the tokens of all of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -170,10 +171,13 @@ class Batches:
     def look(self) -> Iterator[tuple[Task, Record]]:
         """Render all documents before any request is sent, to find their errors. As
         many as fit into a window are kept."""
+        n_bytes = 0
         for number, job in enumerate(self._jobs):
             for record in looked(job.task, job.index):
-                if number < WINDOW:
+                if number < WINDOW and n_bytes < WINDOW_CHARACTERS:
                     self._looked[number] = record
+                    if _has_images(record):
+                        n_bytes += sum(map(weight_of, record.requests))
                 yield job.task, record
 
     def take(
@@ -290,7 +294,7 @@ class Batches:
             if number not in self._dropped:
                 numbers.append(number)
                 record = self._looked[number] = self._rendered(number)
-                n_characters += sum(map(size_of, record.requests))
+                n_characters += sum(map(weight_of, record.requests))
             self._next += 1
         self._next_size = min(2 * self._next_size, self._window)
         return self._render(numbers, model) if numbers else None
@@ -335,6 +339,12 @@ class Batches:
         looked = self._looked.pop(number, None)
         job = self._jobs[number]
         return ask(job.task, job.index) if looked is None else looked
+
+
+def _has_images(record: Record) -> bool:
+    """Whether the requests of a document have options with images."""
+    options = getattr(record.requests[0], "options", ()) if record.requests else ()
+    return any(name in IMAGE_OPTIONS for name, _ in options)
 
 
 def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 
-from pytest_evals.core.request import size_of
+from pytest_evals.core.request import weight_of
 from pytest_evals.core.task import Asked, Group, Task
 
 MOST_CHARACTERS = 2**28
-"""Characters of the prompts that are kept for the next models; others are rendered
-again."""
+"""Characters of the prompts, plus bytes of images, that are kept for the next models;
+others are rendered again."""
 
 
 class PromptCache:
@@ -33,7 +33,7 @@ class PromptCache:
         """Return whether a document is kept, and count it."""
         if self._n_characters >= MOST_CHARACTERS:
             return False
-        self._n_characters += sum(map(size_of, asked.requests))
+        self._n_characters += sum(map(weight_of, asked.requests))
         return True
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from pytest_evals.core.key import request_keys
-from pytest_evals.core.request import LEADING_IMAGES, Generate
+from pytest_evals.core.request import LEADING_IMAGES, Generate, weight_of
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.pictures import RowImage
 from pytest_evals.errors import DocumentError, Place
@@ -164,3 +164,11 @@ def test_a_file_that_cannot_be_decoded_is_an_error_of_the_document():
     broken = Image.open(BytesIO(whole.getvalue()[:2000]))
     with pytest.raises(DocumentError, match="the image cannot be decoded: "):
         RowImage(broken)
+
+
+def test_the_weight_of_a_request_is_its_text_and_the_images_that_it_holds():
+    image, raw = RowImage(Image.new("RGB", (40, 30))), RowImage(encoded("PNG"))
+    options = ((LEADING_IMAGES, (image, raw)),)
+    weight = weight_of(Generate("four", options=options))
+    assert weight == 4 + 40 * 30 * 3 + len(encoded("PNG"))
+    assert weight_of(Generate("four", options=(("top_p", 0.5),))) == 4

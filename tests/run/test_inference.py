@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.model import Model as BaseModel
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.request import LEADING_IMAGES, Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
+from pytest_evals.data.pictures import RowImage
 from pytest_evals.errors import DocumentError, ModelError, Place
 from pytest_evals.run import batches as batching
 from pytest_evals.run.batches import Batches, Job
@@ -178,3 +180,32 @@ def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
     batches.drop(lambda job: job.index in (4, 5, 6, 7), model)
     batches.take(jobs[8], model)
     assert sizes == [3, 2, 2]  # the fourth cannot be rendered
+
+
+def test_windows_and_documents_that_wait_hold_few_images(monkeypatch):
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    monkeypatch.setattr(batching, "WINDOW_CHARACTERS", 1000)
+    events: list[str] = []
+    plain = task_of(events)
+
+    def ask(index: int) -> Asked:
+        asked = plain.ask(index)
+        image = RowImage(Image.new("RGB", (10, 10 + index)))  # 300 bytes and more
+        (request,) = asked.requests
+        options = ((LEADING_IMAGES, (image,)),)
+        return asked._replace(requests=(replace(request, options=options),))
+
+    task = replace(plain, ask=ask)
+    jobs = [Job(task, i) for i in range(N)]
+    batches = Batches(jobs)
+    assert len([*batches.look()]) == N
+    events.clear()
+    model = Model(events, works_ahead=False)
+    for job in jobs:
+        batches.take(job, model)
+    answered = [event for event in events if event.startswith("answer")]
+    # Documents 0 to 2, 4 to 6, 7 and 8, 9: (10 + i) * 30 bytes and a question each.
+    assert answered == ["answer 3", "answer 3", "answer 2", "answer 1"]
+    assert "render 0" not in events and "render 9" in events
