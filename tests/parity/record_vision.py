@@ -6,7 +6,7 @@ Run it by hand, in an environment with ``lm_eval[hf]==0.4.13`` and Pillow, witho
 torchvision. It makes the checkpoints of ``tests/models/images/checkpoints.py``, runs
 the task of ``vision/`` with several arguments, and writes for each document the text
 that the processor gets, the sizes and modes of its images, the ids of its prompt, and
-the answer to ``recorded/vision.json``. Weights are filled from a formula, so that they
+the answer to ``vision/recorded.json``. Weights are filled from a formula, so that they
 are the same with every version of torch.
 """
 
@@ -49,7 +49,7 @@ def main() -> None:
             runs[name] = _recorded(name, arguments, Path(folder))
             print(name, runs[name]["documents"][0])
     recording = {"versions": versions(), "runs": runs}
-    write(HERE / "recorded" / "vision.json", recording)
+    write(HERE / "vision" / "recorded.json", recording)
 
 
 def _recorded(name: str, arguments: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pytest_evals.models.registry import open_model, parse_spec
 from tests.models.images.checkpoints import FAMILIES, fill
 
 HERE = Path(__file__).resolve().parent
-RUNS = json.loads((HERE / "recorded" / "vision.json").read_text("utf-8"))["runs"]
+RUNS = json.loads((HERE / "vision" / "recorded.json").read_text("utf-8"))["runs"]
 QUICK = "llava,chat"
 
 

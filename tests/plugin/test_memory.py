@@ -129,7 +129,7 @@ def test_other_plugins_find_all_fields_of_items_and_kept_reports(suite, verbose)
     ).outlines
     for number, properties in ((3, "[('owner', 'somebody')]"), (5, "[]")):
         at = f"many.yaml::many[{number}] call passed "
-        place = lines.index(f"{at}('many.yaml', None, 'many[{number}]')")
+        place = lines.index(f"{at}('many.jsonl', {number}, 'many[{number}]')")
         keywords, others = lines[place + 1 : place + 3]
         assert f"'many[{number}]'" in keywords
         assert "'many.yaml'" in keywords
