@@ -22,6 +22,8 @@ REPAINT_S = 0.1
 HEARTBEAT_S = 30.0
 LEAST_S = 5.0
 """Seconds between two plain lines, at least."""
+_READY = ("openai:", "python:", "scripted:")
+"""Kinds of models that load no weights."""
 
 
 class Progress:
@@ -64,8 +66,9 @@ class Progress:
         self._show(line)
 
     def loading(self, model: str) -> None:
-        """Show that a model is being loaded, which may take minutes."""
-        if not self._quiet and has_speed(model):
+        """Show that a model is being loaded, which may take minutes, but not for
+        applications and servers: they run already."""
+        if not self._quiet and not model.startswith(_READY):
             self._show(f"evals: loading {model}")
 
     def _is_due(self, waited_s: float) -> bool:
