@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.dialects.lm_eval.modules import NAMES
+from pytest_evals.dialects.lm_eval.shims.names import NAMES
 
 UTILS = NAMES["lm_eval.utils"]
 MESSY = st.text(alphabet=" nt'\"().,a\n", max_size=20)

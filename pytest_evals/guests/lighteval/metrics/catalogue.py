@@ -34,7 +34,7 @@ from pytest_evals.guests.lighteval.metrics.extraction import (
 from pytest_evals.guests.lighteval.metrics.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.guests.lighteval.metrics.instructions.checks import (
+from pytest_evals.guests.lighteval.metrics.instructions.ifeval import (
     IFEVAL_NAMES,
     IFBenchMetrics,
     IFEvalMetrics,
