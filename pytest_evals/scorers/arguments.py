@@ -125,6 +125,7 @@ def _shown(value: Any) -> str:
 
 
 _TEXT = _Kind("text", _text)
+_NUMBER = _Kind("a finite number", _number)
 _KINDS: Mapping[str, _Kind] = {
     "str": _TEXT,
     "str | None": _optional(_TEXT),
@@ -136,5 +137,6 @@ _KINDS: Mapping[str, _Kind] = {
     "Rules": _one_of("json", "bfcl"),
     "NoClaims": _one_of("unscored", "wrong"),
     "int | None": _optional(_Kind("a whole number", _exactly(int))),
-    "float": _Kind("a finite number", _number),
+    "float": _NUMBER,
+    "float | None": _optional(_NUMBER),
 }

@@ -104,7 +104,6 @@ class ClaimScorer(ModelScorer):
 
     Args:
         inquiry: What the verdicts are about.
-        threshold: A case is correct from this value on.
         contexts: Column with the documents; empty for those of the response.
         k: Only the first so many documents count.
         no_claims: What an answer without claims is.
@@ -135,7 +134,7 @@ class ClaimScorer(ModelScorer):
         inquiry = self.inquiry
         documents = self._documents(answered, case) if inquiry.has_documents else []
         if inquiry.has_documents and not documents:
-            return self._wrong(answered, "there are no contexts")
+            return self.scored(answered, 0.0, "there are no contexts")
         texts = [text for _, text in documents]
         if not all(texts):
             return self.unscored(answered, "a context has no text")
@@ -147,7 +146,10 @@ class ClaimScorer(ModelScorer):
                 noun, names = "claim", (yield from self._claims(answered, question))
                 parts += _numbered(noun, names)
             if not names:
-                return self._without_claims(answered)
+                why = "the answer has no claims"
+                if self.no_claims == "wrong":
+                    return self.scored(answered, 0.0, why)
+                return self.unscored(answered, why)
             findings = yield from self._asked(
                 inquiry.system,
                 parts,
@@ -195,20 +197,6 @@ class ClaimScorer(ModelScorer):
         pairs = zip(found, texts, strict=True)
         return [(str(one.get("id", text)), text) for one, text in pairs]
 
-    def _without_claims(self, answered: Response) -> Score:
-        if self.no_claims == "wrong":
-            return self._wrong(answered, "the answer has no claims")
-        return self.unscored(answered, "the answer has no claims")
-
-    def _wrong(self, answered: Response, why: str) -> Score:
-        return Score(
-            metric=self.name,
-            value=0.0,
-            correct=False,
-            answer=answered.text,
-            explanation=why,
-        )
-
     def _score(
         self, answered: Response, names: Sequence[str], findings: Sequence[Finding]
     ) -> Score:
@@ -221,15 +209,8 @@ class ClaimScorer(ModelScorer):
             + (f" ({one.reason})" if one.reason else "")
             for name, one in pairs
         ]
-        value = n_passed / n
-        return Score(
-            metric=self.name,
-            value=value,
-            correct=value >= self.threshold,
-            answer=answered.text,
-            explanation=f"{n_passed} of {n} {noun} {self.inquiry.verdict}; "
-            + "; ".join(texts),
-        )
+        why = f"{n_passed} of {n} {noun} {self.inquiry.verdict}; {'; '.join(texts)}"
+        return self.scored(answered, n_passed / n, why)
 
 
 def _question(answered: Response, case: Case) -> str:
@@ -357,16 +338,8 @@ def faithfulness(  # noqa: PLR0913 - the keys in YAML
         no_claims: An answer without claims is ``unscored`` (default) or ``wrong``.
         structured: Whether the reply's schema is sent as ``response_format``.
     """
-    return _scorer(
-        _FAITHFUL,
-        name,
-        threshold=threshold,
-        model=model,
-        contexts=contexts,
-        k=k,
-        no_claims=no_claims,
-        structured=structured,
-    )
+    more = {"contexts": contexts, "k": k, "no_claims": no_claims}
+    return _scorer(_FAITHFUL, name, threshold, model, structured, **more)
 
 
 @checked_arguments
@@ -381,20 +354,9 @@ def answer_relevance(
     """The share of the answer's claims that help to answer the question, by a judge;
     whether they are correct does not matter.
 
-    Args:
-        threshold: A case is correct from this value on.
-        model: Spec of the judging model; by default that of ``--evals-judge``.
-        no_claims: An answer without claims is ``unscored`` (default) or ``wrong``.
-        structured: Whether the reply's schema is sent as ``response_format``.
+    Arguments as for :func:`faithfulness`.
     """
-    return _scorer(
-        _ON_TOPIC,
-        name,
-        threshold=threshold,
-        model=model,
-        no_claims=no_claims,
-        structured=structured,
-    )
+    return _scorer(_ON_TOPIC, name, threshold, model, structured, no_claims=no_claims)
 
 
 @checked_arguments
@@ -410,50 +372,31 @@ def context_relevance(
     """The share of the contexts that help to answer the question, by a judge. Without
     contexts 0.
 
-    Args:
-        threshold: A case is correct from this value on.
-        model: Spec of the judging model; by default that of ``--evals-judge``.
-        contexts: Column with the texts; by default, the response's contexts.
-        k: Only the first so many contexts count.
-        structured: Whether the reply's schema is sent as ``response_format``.
+    Arguments as for :func:`faithfulness`.
     """
     return _scorer(
-        _RELEVANT,
-        name,
-        threshold=threshold,
-        model=model,
-        contexts=contexts,
-        k=k,
-        structured=structured,
+        _RELEVANT, name, threshold, model, structured, contexts=contexts, k=k
     )
 
 
 def _scorer(
     inquiry: Inquiry,
     name: str,
-    *,
-    model: ModelSource,
     threshold: float,
+    model: ModelSource,
     structured: bool,
     **more: Any,
 ) -> ClaimScorer:
-    if not 0 < threshold <= 1:
-        raise EvalsError(f"{name}: threshold is {threshold}, not above 0 and at most 1")
     if more.get("k") is not None and more["k"] < 1:
         raise EvalsError(f"{name}: k is {more['k']}, not 1 or more")
     spec = model if isinstance(model, str) else None
-    settings = {
-        "inquiry": inquiry.system,
-        "threshold": threshold,
-        "model": spec,
-        **more,
-    }
+    settings = {"inquiry": inquiry.system, "threshold": threshold, "model": spec}
     return ClaimScorer(
         name=name,
         inquiry=inquiry,
         threshold=threshold,
         sources=(model,),
         structured=structured,
-        settings={inquiry.name: settings},
+        settings={inquiry.name: {**settings, **more}},
         **more,
     )

@@ -135,7 +135,7 @@ def jury_of(
         EvalsError: One is invalid.
     """
     sources = _sources(model, models)
-    if type(repeats) is not int or not 1 <= repeats <= MOST_MEMBERS:
+    if not 1 <= repeats <= MOST_MEMBERS:
         raise EvalsError(f"judge: repeats is {repeats!r}, not 1 to {MOST_MEMBERS}")
     if repeats > 1 and len(sources) > 1:
         raise EvalsError(

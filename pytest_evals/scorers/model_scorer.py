@@ -25,7 +25,7 @@ from pytest_evals.core.request import (
     Message,
     Response,
 )
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.case_files import image_option
 from pytest_evals.scorers.templates import ScorerTemplate
 
@@ -49,6 +49,7 @@ class ModelScorer(ABC):
     Args:
         sources: The models; by default that of ``--evals-judge``.
         roles: Their names in ``Ask.model``.
+        threshold: A case is correct from this value on.
         structured: Whether schemas of replies are sent as ``response_format``.
         images: Whether the models get the images of a case.
         settings: JSON values that determine the scores; part of the task's hash.
@@ -62,9 +63,18 @@ class ModelScorer(ABC):
     name: str
     sources: tuple[ModelSource, ...] = (JUDGE,)
     roles: tuple[str, ...] = (JUDGE_NAME,)
+    threshold: float = 0.5
     structured: bool = True
     images: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        low, high = self.limits
+        if not low < self.threshold <= high:
+            raise EvalsError(
+                f"{self.name}: threshold is {self.threshold}, not above {low:g} and at "
+                f"most {high:g}"
+            )
 
     @property
     def templates(self) -> tuple[ScorerTemplate, ...]:
@@ -79,6 +89,16 @@ class ModelScorer(ABC):
     @abstractmethod
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Ask the models about an answer and return its score."""
+
+    def scored(self, answered: Response, value: float, why: str) -> Score:
+        """The score of an answer; ``why`` explains its value."""
+        return Score(
+            metric=self.name,
+            value=value,
+            correct=value >= self.threshold,
+            answer=answered.text,
+            explanation=why,
+        )
 
     def unscored(self, answered: Response, why: object) -> Score:
         """The score of an answer that could not be rated."""

@@ -8,7 +8,7 @@ answers swapped: an answer wins or loses only if both verdicts agree, else it is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_json, spoken_word
 from pytest_evals.scorers.model_scorer import ATTEMPTS, asked_again, closed_object
 from pytest_evals.scorers.rubric import RubricScorer, check_labels
@@ -76,14 +77,7 @@ class PairScorer(RubricScorer):
         explanation = f"first: {why}; second: {why_swapped}"
         if orders[0] != orders[1]:
             explanation = f"the verdict depends on the order; {explanation}"
-        return Score(
-            metric=self.name,
-            value=value,
-            correct=value >= self.threshold,
-            answer=answer,
-            explanation=explanation,
-            orders=orders,
-        )
+        return replace(self.scored(answered, value, explanation), orders=orders)
 
     def _of_pair(
         self, answered: Response, case: Case, first: str, second: str
@@ -118,6 +112,7 @@ class PairScorer(RubricScorer):
         return RubricScorer.rating(self, given)
 
 
+@checked_arguments
 def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
     rubric: str,
     *,
@@ -143,12 +138,8 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
         sampled: As in :func:`~pytest_evals.scorers.rubric.judge`.
     """
     for key, text in (("rubric", rubric), ("versus", versus)):
-        if not isinstance(text, str) or not text.strip():
+        if not text.strip():
             raise EvalsError(f"pairwise: {key} is {text!r}, not text")
-    if isinstance(threshold, bool) or not 0 < threshold <= 1:
-        raise EvalsError(
-            f"pairwise: threshold is above 0 and at most 1, not {threshold!r}"
-        )
     check_labels("pairwise", labels, sampled)
     settings: Mapping[str, Any] = {
         "rubric": rubric,

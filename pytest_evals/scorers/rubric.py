@@ -6,17 +6,18 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
-from pytest_evals.core.finite import is_finite
 from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.arguments import checked_arguments
+from pytest_evals.scorers.criteria import Criterion, criteria_of
 from pytest_evals.scorers.judge_replies import read_json, spoken_word, verdict
 from pytest_evals.scorers.jury import Ballot, Jury, Ties, jury_of
 from pytest_evals.scorers.model_scorer import (
@@ -45,21 +46,6 @@ _DATA = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
-    """One aspect of a rubric.
-
-    Args:
-        name: Its key in the judge's reply.
-        text: What a good answer does.
-        weight: Weight in the mean; above 0.
-    """
-
-    name: str
-    text: str
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RubricScorer(ModelScorer):
     """A judge with its rubric.
 
@@ -68,7 +54,6 @@ class RubricScorer(ModelScorer):
             :mod:`~pytest_evals.scorers.templates`.
         criteria: Aspects that are graded one by one; empty to grade the rubric.
         scale: Lowest and highest grade, whole numbers; ``None`` for pass or fail.
-        threshold: A case is correct from this value on, from 0 to 1.
         jury: How the ratings of several models, or of several repeats, are combined.
         temperature: Of the judge's replies.
         labels_file: File with human labels; empty without.
@@ -79,7 +64,6 @@ class RubricScorer(ModelScorer):
     rubric: str
     criteria: tuple[Criterion, ...] = ()
     scale: tuple[int, int] | None = None
-    threshold: float = 0.5
     jury: Jury = field(default_factory=Jury)
     temperature: float = 0.0
     labels_file: str | Path = ""
@@ -87,7 +71,8 @@ class RubricScorer(ModelScorer):
     labels: HumanLabels | None = None
 
     def __post_init__(self) -> None:
-        _ = self.templates
+        ModelScorer.__post_init__(self)
+        _ = self.templates  # its errors name it
 
     @property
     def most_requests(self) -> int:
@@ -186,16 +171,17 @@ class RubricScorer(ModelScorer):
             low, high = self.scale
             grade = f"a whole number from {low} to {high}"
             of = f"{high} is best"
-        keys = [one.name for one in self.criteria] or [self._key]
-        named = ", ".join(f'"{key}" ({grade})' for key in keys)
+        named = ", ".join(f'"{key}" ({grade})' for key in self._keys)
         return (
             'Reply with one JSON object: "reason" (one or two sentences), then '
             f"{named}; {of}."
         )
 
     @property
-    def _key(self) -> str:
-        return "pass" if self.scale is None else "grade"
+    def _keys(self) -> list[str]:
+        """Keys of the grades in a reply."""
+        whole = "pass" if self.scale is None else "grade"
+        return [one.name for one in self.criteria] or [whole]
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -204,9 +190,8 @@ class RubricScorer(ModelScorer):
         if self.scale is not None:
             low, high = self.scale
             grade = {"type": "integer", "enum": [*range(low, high + 1)]}
-        keys = [one.name for one in self.criteria] or [self._key]
-        properties = {"reason": {"type": "string"}, **dict.fromkeys(keys, grade)}
-        return closed_object(properties)
+        grades = dict.fromkeys(self._keys, grade)
+        return closed_object({"reason": {"type": "string"}, **grades})
 
     def _read(self, response: Response) -> tuple[float, str]:
         """The value in a reply, and its explanation.
@@ -215,7 +200,7 @@ class RubricScorer(ModelScorer):
             DocumentError: There is no reply, or it cannot be read.
         """
         reply = response.raise_for_error().text
-        keys = [one.name for one in self.criteria] or [self._key]
+        keys = self._keys
         found = read_json(reply, keys)
         if found is None and len(keys) == 1 and (word := spoken_word(reply)):
             found = {keys[0]: word}
@@ -241,7 +226,7 @@ class RubricScorer(ModelScorer):
             DocumentError: It is not on the judge's scale.
         """
         if isinstance(given, Mapping) and self.criteria:
-            names = [one.name for one in self.criteria]
+            names = self._keys
             if {*given} != {*names}:
                 raise DocumentError(f"has {listed([*given])}, not {listed(names)}")
             return self._weighted([self._label(given[name]) for name in names])
@@ -281,6 +266,7 @@ class RubricScorer(ModelScorer):
         return float((given - low) / (high - low))
 
 
+@checked_arguments
 def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     rubric: str = "",
     *,
@@ -325,26 +311,18 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
             measure the judge's error, and gates correct its mean by them.
         sampled: How the labelled cases were chosen; gates need ``"random"``.
     """
-    aspects = tuple(_criteria(criteria))
+    aspects = criteria_of(criteria)
     if not rubric and not aspects:
         raise EvalsError("judge needs a rubric or criteria")
     bounds = None if scale is None else _checked_scale(scale)
-    if threshold is not None and not 0 < threshold <= 1:
-        raise EvalsError(
-            f"judge: threshold is above 0 and at most 1, not {threshold!r}"
-        )
-    if not is_finite(temperature) or temperature < 0:
+    if temperature < 0:
         raise EvalsError(f"judge: temperature is {temperature!r}, not 0 or above")
     check_labels("judge", labels, sampled)
-    if type(images) is not bool:
-        raise EvalsError(f"judge: images is {images!r:.60}, not true or false")
     passes_from = 0.5 if threshold is None else threshold
     jury, sources = jury_of(model, models, repeats, vote, ties, passes_from)
     settings: dict[str, Any] = {
         "rubric": rubric,
-        "criteria": [
-            {"name": c.name, "text": c.text, "weight": c.weight} for c in aspects
-        ],
+        "criteria": [asdict(one) for one in aspects],
         "scale": bounds and list(bounds),
         "threshold": threshold,
         "model": model if isinstance(model, str) else None,
@@ -381,6 +359,7 @@ GOAL_RUBRIC = (
 )
 
 
+@checked_arguments
 def goal_reached(
     goal: str = "{{goal}}",
     *,
@@ -401,7 +380,7 @@ def goal_reached(
         repeats: How often one model is asked, as for :func:`judge`.
         structured: Whether the reply's schema is sent as ``response_format``.
     """
-    if not isinstance(goal, str) or not goal.strip():
+    if not goal.strip():
         raise EvalsError(f"goal_reached: goal is {goal!r}, not text")
     _ = ScorerTemplate(f"{name}: goal", goal)  # its errors name it
     return judge(
@@ -415,7 +394,7 @@ def goal_reached(
 
 
 def _checked_scale(given: Sequence[int]) -> tuple[int, int]:
-    bounds = tuple(given)
+    bounds = tuple(given) if isinstance(given, list | tuple) else ()
     whole = all(type(one) is int for one in bounds)
     if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
         raise EvalsError(
@@ -424,7 +403,7 @@ def _checked_scale(given: Sequence[int]) -> tuple[int, int]:
     return bounds
 
 
-def check_labels(scorer: str, labels: object, sampled: object) -> None:
+def check_labels(scorer: str, labels: object, sampled: str) -> None:
     """Check the arguments for human labels.
 
     Raises:
@@ -435,50 +414,10 @@ def check_labels(scorer: str, labels: object, sampled: object) -> None:
             f"{scorer}: labels is the name of a JSONL file, not {labels!r:.60}\n"
             "  fix: labels: labels.jsonl, sampled: random"
         )
-    if not isinstance(sampled, str):
-        raise EvalsError(
-            f"{scorer}: sampled is text, not {sampled!r}\n  fix: sampled: random"
-        )
     if sampled and not labels:
         raise EvalsError(
             f"{scorer}: sampled is set without labels\n  fix: labels: labels.jsonl"
         )
-
-
-def _criteria(given: Any) -> Sequence[Criterion]:
-    if isinstance(given, Mapping):
-        given = [{"name": name, "text": text} for name, text in given.items()]
-    found: list[Criterion] = []
-    for number, one in enumerate(given, 1):
-        entry = (
-            {"name": f"criterion_{number}", "text": one}
-            if isinstance(one, str)
-            else one
-        )
-        if not isinstance(entry, Mapping) or set(entry) - {"name", "text", "weight"}:
-            raise EvalsError(f"judge: criterion {number} needs name, text and weight")
-        weight = entry.get("weight", 1.0)
-        if (
-            isinstance(weight, bool)
-            or not isinstance(weight, int | float)
-            or not 0 < weight < math.inf
-        ):
-            raise EvalsError(
-                f"judge: criterion {number}: weight {weight!r} is not above 0"
-            )
-        if not all(
-            isinstance(entry.get(key), str) and entry[key] for key in ("name", "text")
-        ):
-            raise EvalsError(f"judge: criterion {number}: name and text are strings")
-        found.append(
-            Criterion(name=entry["name"], text=entry["text"], weight=float(weight))
-        )
-    names = [one.name for one in found]
-    if len(set(names)) < len(names) or "reason" in names:
-        raise EvalsError(
-            f"judge: names of criteria are unique, and not 'reason': {names}"
-        )
-    return found
 
 
 def _shown(target: Any) -> str:

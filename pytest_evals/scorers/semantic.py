@@ -28,12 +28,10 @@ class SemanticScorer(ModelScorer):
     highest.
 
     Args:
-        threshold: A case is correct from this value on.
         text: What the answer is compared with; ``None`` for the target.
     """
 
     limits: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    threshold: float
     text: ScorerTemplate | None = None
 
     @property
@@ -62,7 +60,7 @@ class SemanticScorer(ModelScorer):
         """Ask for the embeddings of the answer and of each target."""
         texts = [answered.text, *self.check(case)]
         if not answered.text.strip():
-            return self._score(answered, 0.0, "the answer is empty")
+            return self.scored(answered, 0.0, "the answer is empty")
         replies = yield [
             ReadAsk(self.roles[0], embedding_request(one), embedding_of)
             for one in texts
@@ -78,16 +76,7 @@ class SemanticScorer(ModelScorer):
             )
         value = max(values)
         nearest = texts[1 + values.index(value)]
-        return self._score(answered, value, f"cosine {value:.3f} to {nearest!r:.120}")
-
-    def _score(self, answered: Response, value: float, why: str) -> Score:
-        return Score(
-            metric=self.name,
-            value=value,
-            correct=value >= self.threshold,
-            answer=answered.text,
-            explanation=why,
-        )
+        return self.scored(answered, value, f"cosine {value:.3f} to {nearest!r:.120}")
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
@@ -119,10 +108,6 @@ def semantic(
     """
     if not model or not (callable(model) or isinstance(model, str)):
         raise EvalsError(f"semantic needs a model\n{_FIX}")
-    if not -1 < threshold <= 1:
-        raise EvalsError(
-            f"semantic: threshold is {threshold}, not above -1 and at most 1"
-        )
     kind = model.partition(":")[0] if isinstance(model, str) else ""
     if kind in ("vllm", "ray"):
         raise EvalsError(f"semantic: {kind}: models give no embeddings\n{_FIX}")

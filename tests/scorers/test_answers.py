@@ -102,6 +102,9 @@ def test_numbers_are_texts() -> None:
         (regex, {"pattern": "a", "group": True}, "regex: group is True, not a whole"),
         (similar, {"threshold": "0.8"}, "similar: threshold is '0.8', not a finite"),
         (similar, {"threshold": float("nan")}, "similar: threshold is nan, not a fin"),
+        (judge, {"rubric": "r", "structured": "no"}, "judge: structured is 'no', not"),
+        (judge, {"rubric": "r", "threshold": 2}, "judge: threshold is 2, not above 0"),
+        (judge, {"criteria": "polite"}, "judge: criteria is 'polite', not a list or"),
     ],
 )
 def test_arguments_of_another_type_are_refused(

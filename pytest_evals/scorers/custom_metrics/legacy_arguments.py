@@ -76,7 +76,7 @@ def legacy_inputs(
         named: Keyword arguments. Unknown ones are ignored, as in earlier releases.
 
     Raises:
-        TypeError: The arguments describe no response.
+        TypeError: The arguments do not describe a response.
     """
     given = dict(named)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
@@ -94,8 +94,8 @@ def legacy_inputs(
 
 
 def _legacy_document(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
-    """Return a document with the references or correct choices of the arguments. ``n``:
-    number of choices, if there is no document."""
+    """Return a document with the references or correct choices of the arguments.
+    Without a document, a new one has ``n`` choices, all of them correct."""
     if doc is None:
         doc = Doc(query="", choices=[""] * n, gold_index=list(range(n)))
     if given.get("golds") is not None:

@@ -281,7 +281,7 @@ def test_a_missing_file_and_missing_labels_are_reported(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         ({"labels": 3}, "labels is the name of a JSONL file, not 3"),
-        ({"labels": "a.jsonl", "sampled": True}, "sampled is text, not True"),
+        ({"labels": "a.jsonl", "sampled": True}, "sampled is True, not text"),
         ({"sampled": "random"}, "sampled is set without labels"),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_reply_outside_of_the_schema_leaves_the_case_unscored(
     ("arguments", "why"),
     [
         ({"versus": ""}, "versus is '', not text"),
-        ({"versus": "{{old}}", "threshold": 2}, "threshold is above 0"),
+        ({"versus": "{{old}}", "threshold": 2}, "threshold is 2, not above 0"),
         ({"versus": "{{old}}", "sampled": "random"}, "sampled is set without labels"),
     ],
 )
