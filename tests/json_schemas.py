@@ -75,7 +75,10 @@ _TAGGED = {"type": "string", "pattern": r"^(!function )?[\w.]+\.\w+$"}
 
 
 def task_schema() -> Schema:
-    """The schema of a file: a group if it has the key ``group``, else a task."""
+    """The schema of a file: a group if it has the key ``group``, else a task. A group
+    may have the keys of a task, which its tasks get."""
+    keys = _task_keys()
+    of_task = {key: {"$ref": f"#/$defs/task/properties/{key}"} for key in keys}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A task or a group of pytest-model-evals, in lm-eval's dialect",
@@ -87,13 +90,13 @@ def task_schema() -> Schema:
             "task": {
                 "type": "object",
                 "required": ["task"],
-                "properties": _task_keys(),
+                "properties": keys,
                 "additionalProperties": False,
             },
             "group": {
                 "type": "object",
                 "required": ["group"],
-                "properties": {**_task_keys(), **_group_keys()},
+                "properties": {**of_task, **_group_keys()},
                 "additionalProperties": False,
             },
             "gate": gate_schema(),
@@ -345,7 +348,11 @@ def _eval_keys() -> Iterator[tuple[str, Schema, str]]:
     yield "prompt", prompt, about
     yield (
         "variants",
-        {"type": "object", "additionalProperties": prompt, "minProperties": 1},
+        {
+            "type": "object",
+            "additionalProperties": {"$ref": "#/properties/prompt"},
+            "minProperties": 1,
+        },
         "Prompts side by side, by name, instead of prompt.",
     )
     turn = {"anyOf": [_TEXT, {"type": "object", "required": ["user"]}]}

@@ -159,7 +159,7 @@ def key_rows(name: str) -> list[list[str]]:
         "task": task,
         "shots": task["fewshot_config"]["properties"],
         "metric": task["metric_list"]["items"]["properties"],
-        "group": {k: one for k, one in group.items() if task.get(k) != one},
+        "group": {k: one for k, one in group.items() if "$ref" not in one},
         "gate": kinds["gate"]["anyOf"][1]["properties"],
         "eval": EVAL_SCHEMA["properties"],
     }[name]
