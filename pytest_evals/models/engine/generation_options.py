@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 from transformers import GenerationConfig
 
-from pytest_evals.core.request import TOOLS, Generate
+from pytest_evals.core.key import public_options
+from pytest_evals.core.request import TOOLS, Generate, shows_images
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, did_you_mean
 
@@ -222,6 +224,9 @@ def _is_off(name: str, value: Any) -> bool:
 
 
 def seed_of(request: Generate) -> int:
-    """The request's own seed, the same in every process."""
+    """The request's own seed, the same in every process. Of images their content is
+    part of it, not their place."""
+    if shows_images(request):
+        request = replace(request, options=public_options(request.options))
     text = repr(without_top_logprobs(request))
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")

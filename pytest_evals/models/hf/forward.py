@@ -210,9 +210,19 @@ def _some_ids(model: Any) -> Tensor:
 def _near(model: Any, one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or not torch.isfinite(one).all():
         return False
-    most = (one.float() - other.float()).abs().max()
-    size = one.float().abs().max().clamp(min=1e-6)
-    return bool(most <= (0.02 if has_rounding(model) else 1e-4) * size)
+    return relative_error(other, one) <= tolerance(model)
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """The largest difference of logits, relative to the largest one."""
+    found, expected = found.float(), expected.float()
+    size = expected.abs().max().clamp(min=1e-6)
+    return float((found - expected).abs().max() / size)
+
+
+def tolerance(model: Any) -> float:
+    """Most :func:`relative_error` of logits that are equal except for rounding."""
+    return 0.02 if has_rounding(model) else 1e-4
 
 
 class TokenCounts:

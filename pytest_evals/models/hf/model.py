@@ -93,7 +93,7 @@ class HfModel(InProcessModel):
         self._images: ImageAnswers | None = None
         if loaded.reads_images:
             runtime = ImageRuntime(loaded, encoder, self._counters, batch_tokens)
-            self._images = ImageAnswers(runtime)
+            self._images = ImageAnswers(runtime, self._engine)
 
     @property
     def info(self) -> Mapping[str, Any]:

@@ -24,6 +24,8 @@ from pytest_evals.core.request import (
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.images.pictures import ImageFile
 from pytest_evals.models.images.settings import ImageSettings
+from pytest_evals.models.tokens.prompt_truncation import fit_prompt
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 TAG = "<image>"
 """An image in the text of an lm-eval task."""
@@ -123,6 +125,24 @@ class ImagePrompts:
             parts += [*_text(text[start:at]), {"type": "image"}]
             start = at
         return [*parts, *_text(text[start:])]
+
+
+def max_new_tokens(request: Generate, n_prompt: int, window: int) -> int:
+    """Maximum of new tokens after a prompt with images, which is never truncated.
+
+    Raises:
+        InvalidRequestError: They do not fit into the window together.
+    """
+    budget = fit_prompt(request, n_prompt, window)
+    if isinstance(budget, InvalidRequestError):
+        raise budget
+    if budget.n_prompt < n_prompt:
+        raise InvalidRequestError(
+            f"the prompt has {n_prompt} tokens, images included, and the answer up to "
+            f"{request.max_tokens}; the model's window has {window}\n"
+            "  fix: set max_pixels or image_max_side, or fewer max_tokens"
+        )
+    return budget.max_tokens
 
 
 def _tagged(text: str, settings: ImageSettings) -> Parts:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_evals.core.key import public_options
 from pytest_evals.core.request import (
     FITTING,
     GRAMMAR,
@@ -18,7 +17,6 @@ from pytest_evals.core.request import (
     Generate,
     Response,
     TopLogprobs,
-    shows_images,
 )
 from pytest_evals.errors import did_you_mean
 from pytest_evals.models.engine.generation_options import (
@@ -161,12 +159,9 @@ def _constraint(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seed(request: Generate, given: Any) -> int:
-    """The request's own seed; repeats of a prompt differ even if the task sets one. Of
-    images their content is part of it, not their place."""
+    """The request's own seed; repeats of a prompt differ even if the task sets one."""
     if isinstance(given, int):
         return (given + request.repeat) % _SEEDS
-    if shows_images(request):
-        request = replace(request, options=public_options(request.options))
     return seed_of(request) % _SEEDS
 
 

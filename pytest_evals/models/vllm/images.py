@@ -12,10 +12,9 @@ from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.images.pictures import ImageCache
 from pytest_evals.models.images.processor import ImageProcessor
-from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
+from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, max_new_tokens
 from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.prefetch import Answer
-from pytest_evals.models.tokens.prompt_truncation import fit_prompt
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
 from pytest_evals.models.vllm.generation import SamplingInput, VllmGeneration
@@ -108,16 +107,9 @@ class VllmImages:
         if one.error:
             return Response(error=one.error)
         n_prompt = len(one.output.prompt_token_ids or ())
-        window = self._engine.max_length
-        budget = fit_prompt(job.request, n_prompt, window)
-        if isinstance(budget, InvalidRequestError):
-            return Response(error=str(budget), elapsed_s=share)
-        if budget.n_prompt < n_prompt:
-            why = (
-                f"the prompt has {n_prompt} tokens, images included, and the answer up "
-                f"to {job.request.max_tokens}; the model's window has {window}\n"
-                "  fix: set max_pixels or image_max_side, or fewer max_tokens"
-            )
-            return Response(error=why, elapsed_s=share)
+        try:
+            max_new_tokens(job.request, n_prompt, self._engine.max_length)
+        except DocumentError as error:
+            return Response(error=str(error), elapsed_s=share)
         counts = (n_prompt, n_prompt)
         return self._generation.response(job.request, job.sampling, one, share, counts)

@@ -65,7 +65,9 @@ def test_batches_give_the_numbers_of_single_requests(opened, family):
     model, asked = opened(family), requests()
     together = answers(model, asked)
     alone = [answers(model, [one])[0] for one in asked]
-    assert [one.text for one in together] == [one.text for one in alone]
+    for name in ("text", "n_tokens", "n_prompt_tokens", "finish"):
+        named = [getattr(one, name) for one in together]
+        assert named == [getattr(one, name) for one in alone], name
     for one, other in zip(together, alone, strict=True):
         assert (one.logprob is None) == (other.logprob is None)
         if one.logprob is not None:
@@ -141,6 +143,34 @@ def test_samples_do_not_depend_on_the_batch(opened):
     together = [one.text for one in answers(model, asked)]
     assert together == [answers(model, [one])[0].text for one in asked]
     assert len(set(together)) == 3
+
+
+def test_texts_of_a_batch_end_on_their_own(opened):
+    model, options = opened("llava"), ((LEADING_IMAGES, (noise(1, 40, 30),)),)
+    whole = answers(model, [Generate(chat("<image>?"), (), 9, options=options)])[0]
+    stop = whole.text[2:4]
+    tops = (*options, ("top_logprobs", 2))
+    asked = [
+        Generate(chat("<image>?"), (), 9, options=tops),
+        Generate(chat("<image>?"), (stop,), 9, options=tops),
+        Generate(chat("<image>?"), (), 3, options=tops),
+    ]
+    long, stopped, short = answers(model, asked)
+    assert (long.text, long.n_tokens) == (whole.text, 9)
+    assert stopped.text == whole.text.partition(stop)[0]
+    assert (stopped.finish, short.finish) == ("stop", "length")
+    for one, n_tokens in ((long, 9), (stopped, 4), (short, 3)):
+        assert one.n_tokens == len(one.top_logprobs) == n_tokens
+        assert one.top_logprobs == long.top_logprobs[:n_tokens]
+
+
+def test_options_that_transformers_refuses_are_errors_of_their_documents(opened):
+    options = ((LEADING_IMAGES, (noise(1, 40, 30),)),)
+    refused = (*options, ("suppress_tokens", "abc"))
+    asked = [Generate(chat("<image>?"), (), 3, options=o) for o in (refused, options)]
+    first, second = errors(opened("llava"), *asked)
+    assert first.startswith("transformers refuses suppress_tokens: ")
+    assert second == ""
 
 
 def test_images_of_all_origins_reach_the_model(opened, tmp_path):

@@ -17,7 +17,12 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.engine.device_memory import retried
-from pytest_evals.models.hf.forward import Forward, TokenCounts, has_rounding
+from pytest_evals.models.hf.forward import (
+    Forward,
+    TokenCounts,
+    has_rounding,
+    relative_error,
+)
 from pytest_evals.models.hf.generation.kv_cache import KVCache
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
 from pytest_evals.models.hf.generation.prefill import Prefiller
@@ -222,7 +227,7 @@ def _is_correct(
         return False
     plain = UncachedDecoder
     theirs = retried(lambda: _trial(plain(forward, unseen), forward.model))
-    most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
+    most = relative_error(mine, theirs)
     return most <= (0.05 if has_rounding(forward.model) else 1e-4)
 
 

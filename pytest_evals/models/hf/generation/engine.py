@@ -10,11 +10,14 @@ one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from pytest_evals.core.request import Finish, TopLogprobs
 from pytest_evals.models.engine.stop_strings import (
@@ -89,7 +92,7 @@ class GenerationEngine:
         self._budget = budget
         self._think_end = think_end
         self._scaling = length_dependence_of(model.config)
-        self._ends = end_ids(model, encoder)
+        self._ends = _end_ids(model, encoder)
         self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}
@@ -105,6 +108,27 @@ class GenerationEngine:
                 (row.number, self._finished(row, writings[row.number].specials))
                 for row in ended
             ]
+
+    def write_batch(
+        self,
+        writings: Sequence[GenerationInput],
+        inputs: Mapping[str, Tensor],
+        params: SamplingParams,
+    ) -> list[GenerationOutput | InvalidRequestError]:
+        """Generate completions in one batch with transformers' ``generate``; a single
+        one if ``params`` has slow settings.
+
+        Args:
+            inputs: The prompts as arguments of the model on its device: ``input_ids``
+                (B, T), padded on the left, and others, such as images.
+        """
+        begun, rows = time.perf_counter(), self._states(writings)
+        self._library.write(rows, inputs, params)
+        found = []
+        for row, writing in zip(rows, writings, strict=True):
+            row.elapsed_s = (time.perf_counter() - begun) / len(rows)
+            found.append(self._finished(row, writing.specials))
+        return found
 
     def _ended(
         self, rows: Iterable[SequenceState], params: SamplingParams
@@ -151,20 +175,25 @@ class GenerationEngine:
 
     def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
         """The sequences in the order in which to start them."""
-        stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
-        pays = self._budget.pass_cost
+        rows, pays = self._states(writings), self._budget.pass_cost
         prompts = [w.prompt for w in writings]
         for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
             for number in leaf.members:
-                writing = writings[number]
-                yield SequenceState(
-                    number=number,
-                    prompt=writing.prompt,
-                    max_tokens=writing.max_tokens,
-                    stops=stops[writing.stop],
-                    draws=Random(writing.seed),
-                    branch=leaf.branch,
-                )
+                rows[number].branch = leaf.branch
+                yield rows[number]
+
+    def _states(self, writings: Sequence[GenerationInput]) -> list[SequenceState]:
+        stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
+        return [
+            SequenceState(
+                number=number,
+                prompt=writing.prompt,
+                max_tokens=writing.max_tokens,
+                stops=stops[writing.stop],
+                draws=Random(writing.seed),
+            )
+            for number, writing in enumerate(writings)
+        ]
 
     def _finished(
         self, row: SequenceState, specials: bool
@@ -222,7 +251,7 @@ _STOPPED_THINKING = (
 )
 
 
-def end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
+def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
     """Ids of end-of-sequence tokens: those of the model's ``generation_config`` and the
     tokenizer's."""
     named = model.generation_config.eos_token_id

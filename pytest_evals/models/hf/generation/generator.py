@@ -37,6 +37,10 @@ class _Job:
     writing: GenerationInput
     n_prompt: int
 
+    def response(self, text: GenerationOutput | InvalidRequestError) -> Response:
+        n_truncated = self.n_prompt - len(self.writing.prompt)
+        return response_of(text, self.n_prompt, n_truncated)
+
 
 class Generator:
     """Answers generation requests."""
@@ -86,7 +90,7 @@ class Generator:
                 groups.setdefault(params, []).append(job)
         for params, jobs in groups.items():
             for written in self._engine.write([job.writing for job in jobs], params):
-                yield [(jobs[n].position, _response(jobs[n], x)) for n, x in written]
+                yield [(jobs[n].position, jobs[n].response(x)) for n, x in written]
 
     def _job(
         self, position: int, request: Generate, ids: Ids
@@ -94,26 +98,38 @@ class Generator:
         budget = fit_prompt(request, len(ids), self._max_length)
         if isinstance(budget, InvalidRequestError):
             return budget
-        writing = GenerationInput(
-            prompt=ids[len(ids) - budget.n_prompt :],
-            max_tokens=budget.max_tokens,
-            stop=tuple(stop for stop in request.stop if stop),
-            seed=seed_of(request),
-            specials=keeps_special_tokens(request),
-        )
+        kept = ids[len(ids) - budget.n_prompt :]
+        writing = generation_input(request, kept, budget.max_tokens)
         return _Job(position, writing, len(ids))
 
 
-def _response(job: _Job, text: GenerationOutput | InvalidRequestError) -> Response:
+def generation_input(
+    request: Generate, prompt: Ids, max_tokens: int
+) -> GenerationInput:
+    """The input of a request. ``prompt``: the (T,) ids that are kept."""
+    return GenerationInput(
+        prompt=prompt,
+        max_tokens=max_tokens,
+        stop=tuple(stop for stop in request.stop if stop),
+        seed=seed_of(request),
+        specials=keeps_special_tokens(request),
+    )
+
+
+def response_of(
+    text: GenerationOutput | InvalidRequestError, n_prompt: int, n_truncated: int = 0
+) -> Response:
+    """The response of an output, or of the error. ``n_prompt``: tokens of the whole
+    prompt, of which ``n_truncated`` were cut."""
     if isinstance(text, InvalidRequestError):
         return Response(error=str(text))
     if not text.finite:
         return Response(error=NOT_A_NUMBER, elapsed_s=text.elapsed_s)
     return Response(
         text=text.text,
-        n_prompt_tokens=job.n_prompt,
+        n_prompt_tokens=n_prompt,
         n_tokens=text.n_tokens,
-        n_truncated=job.n_prompt - len(job.writing.prompt),
+        n_truncated=n_truncated,
         finish=text.finish,
         elapsed_s=text.elapsed_s,
         top_logprobs=text.top_logprobs,

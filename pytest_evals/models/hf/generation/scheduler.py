@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
@@ -92,12 +92,36 @@ class SequenceState:
         return np.concatenate([self.prompt, written]) if self.tokens else self.prompt
 
 
-class _NextTokens(NamedTuple):
+class NextTokens(NamedTuple):
     """Next token of each row, whether its logits were finite, and the top tokens."""
 
     tokens: list[int]
     finite: list[bool]
     tops: list[list[tuple[int, float]]]
+
+
+def append_tokens(
+    rows: Iterable[SequenceState],
+    chosen: NextTokens,
+    ends: Collection[int],
+    encoder: RequestEncoder,
+) -> None:
+    """Append the next token of each sequence and detect finished ones. ``ends``: ids of
+    end-of-sequence tokens."""
+    watched = []
+    for row, token, finite, top in zip(rows, *chosen, strict=True):
+        row.grow(token)
+        row.tops.append(top)
+        row.finite = finite
+        full = len(row.tokens) >= row.max_tokens
+        row.ended = full or token in ends or not finite
+        tail = () if row.ended else row.stops.tail(row.tokens)
+        if tail:
+            watched.append((row, tail))
+    if watched:
+        texts = encoder.decode_all([tail for _, tail in watched])
+        for (row, _), text in zip(watched, texts, strict=True):
+            row.ended = row.stops.in_text(text)
 
 
 class Scheduler:
@@ -295,7 +319,7 @@ class Scheduler:
 
     def _chosen(
         self, logits: Tensor, rows: Sequence[SequenceState], first: int
-    ) -> _NextTokens:
+    ) -> NextTokens:
         """Select the next token of each row, starting at ``first``."""
         points = [row.point() for row in rows] if self._params.temperature else []
         with torch.inference_mode():
@@ -305,28 +329,14 @@ class Scheduler:
             tops = top_of(logits, self._params.top_logprobs)
             logits = self._history.change(logits, first)
             tokens = pick(logits, self._params, points)
-            return _NextTokens(tokens.tolist(), finite.tolist(), tops)
+            return NextTokens(tokens.tolist(), finite.tolist(), tops)
 
     def _grow(
-        self, rows: Sequence[SequenceState], chosen: _NextTokens, first: int
+        self, rows: Sequence[SequenceState], chosen: NextTokens, first: int
     ) -> None:
-        """Append the tokens and detect finished sequences."""
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
-        watched = []
-        for row, token, finite, top in zip(rows, *chosen, strict=True):
-            row.grow(token)
-            row.tops.append(top)
-            row.finite = finite
-            full = len(row.tokens) >= row.max_tokens
-            row.ended = full or token in self._ends or not finite
-            tail = () if row.ended else row.stops.tail(row.tokens)
-            if tail:
-                watched.append((row, tail))
-        if watched:
-            texts = self._encoder.decode_all([tail for _, tail in watched])
-            for (row, _), text in zip(watched, texts, strict=True):
-                row.ended = row.stops.in_text(text)
+        append_tokens(rows, chosen, self._ends, self._encoder)
 
     # Leaving
 

@@ -1,25 +1,34 @@
-"""Generation with transformers' own ``generate``, for beam search and options that only
-it supports.
+"""Generation with transformers' own ``generate``: for prompts with images, for beam
+search, and for options that only it supports.
 
-One sequence at a time, called as lm-eval 0.4.13 does with a batch size of 1
-(``HFLM._model_generate``), so that it stops where lm-eval stops: a beam search ends for
-all beams as soon as the first beam contains a stop string.
+The latter two run one sequence at a time, called as lm-eval 0.4.13 does with a batch
+size of 1 (``HFLM._model_generate``), so that it stops where lm-eval stops: a beam
+search ends for all beams as soon as the first beam contains a stop string. Otherwise
+each row of a batch ends on its own.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import StoppingCriteria, StoppingCriteriaList
+from transformers import (
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from pytest_evals.models.engine.device_memory import or_none
-from pytest_evals.models.hf.generation.sampling import SamplingParams
-from pytest_evals.models.hf.generation.scheduler import SequenceState
+from pytest_evals.models.hf.generation.sampling import SamplingParams, top_of
+from pytest_evals.models.hf.generation.scheduler import (
+    NextTokens,
+    SequenceState,
+    append_tokens,
+)
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 
@@ -37,39 +46,78 @@ class TransformersGenerator:
     def written(self, row: SequenceState, params: SamplingParams) -> SequenceState:
         """The sequence with its completion, or with the error."""
         begun = time.perf_counter()
-        found = None
-        while found is None and not row.lost and not row.refusal:
-            try:
-                found = or_none(lambda: self._generate(row, params))
-            except _REFUSALS as error:
-                text = " ".join(str(error).split())
-                row.refusal = f"transformers refuses {', '.join(params.slow)}: {text}"
-            row.n_failures = 0 if found else row.n_failures + 1
-        row.tokens = found or []
+        device, done = self._model.device, None
+        ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        while done is None and not row.lost:
+            done = or_none(lambda: self.write([row], inputs, params))
+            row.n_failures = 0 if done else row.n_failures + 1
         row.elapsed_s = time.perf_counter() - begun
         return row
 
-    def _generate(self, row: SequenceState, params: SamplingParams) -> list[int]:
-        """New tokens up to the first end-of-sequence token."""
+    def write(
+        self,
+        rows: Sequence[SequenceState],
+        inputs: Mapping[str, Tensor],
+        params: SamplingParams,
+    ) -> Sequence[SequenceState]:
+        """Append the new tokens of sequences; return them.
+
+        Args:
+            rows: One sequence, if a setting is slow.
+            inputs: Arguments of the model on its device: ``input_ids`` (B, T), padded
+                on the left, and others.
+        """
+        n_prompt, n_top = inputs["input_ids"].shape[1], params.top_logprobs
+        steps = _RowSteps(rows, self._ends, self._encoder)
+        given: dict[str, Any] = {
+            "stopping_criteria": StoppingCriteriaList([steps]),
+            "logits_processor": LogitsProcessorList([steps.checked]),
+            "output_logits": n_top > 0,
+        }
+        if params.slow:
+            given = {"stopping_criteria": self._criteria(rows[0], n_prompt)}
+        try:
+            found = self._generate(rows, inputs, {**given, **params.settings})
+        except _REFUSALS as error:
+            if not params.slow:
+                raise
+            text = " ".join(str(error).split())
+            why = f"transformers refuses {', '.join(params.slow)}: {text}"
+            rows[0].refusal = why
+            return rows
+        if params.slow:
+            tokens = found.sequences[0, n_prompt:].tolist()
+            rows[0].tokens = self._ended(tokens, params)
+        for step, logits in enumerate(found.logits or ()):
+            for row, top in zip(rows, top_of(logits, n_top), strict=True):
+                if step < len(row.tokens):
+                    row.tops[step] = top
+        return rows
+
+    def _generate(
+        self,
+        rows: Sequence[SequenceState],
+        inputs: Mapping[str, Tensor],
+        settings: Mapping[str, Any],
+    ) -> Any:
         device = self._model.device
-        ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
-        settings = params.settings
         on_gpu = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(on_gpu), warnings.catch_warnings():
             # transformers warns of lengths that it then does its best with.
             warnings.simplefilter("default")
-            torch.manual_seed(row.draws.getrandbits(63))
-            found = self._model.generate(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                stopping_criteria=self._criteria(row, ids.shape[1]),
+            torch.manual_seed(rows[0].draws.getrandbits(63))
+            return self._model.generate(
+                **inputs,
                 pad_token_id=min(self._ends, default=0),
-                return_dict_in_generate=False,
-                max_new_tokens=row.max_tokens,
+                return_dict_in_generate=True,
+                max_new_tokens=max(row.max_tokens for row in rows),
                 **settings,
             )
-        tokens: list[int] = found[0, ids.shape[1] :].tolist()
-        named = settings.get("eos_token_id")
+
+    def _ended(self, tokens: list[int], params: SamplingParams) -> list[int]:
+        """The tokens up to the first end-of-sequence token."""
+        named = params.settings.get("eos_token_id")
         ends = self._ends if named is None else {self._encoder.end_id, *_ids(named)}
         end = next((i for i, t in enumerate(tokens) if t in ends), len(tokens))
         return tokens[: end + 1]
@@ -83,6 +131,38 @@ class TransformersGenerator:
         return StoppingCriteriaList(
             _FirstRowStops(self._encoder, string, n_prompt) for string in strings
         )
+
+
+class _RowSteps(StoppingCriteria):
+    """Appends the tokens of each row and ends it on its own, as the scheduler does."""
+
+    def __init__(
+        self,
+        rows: Sequence[SequenceState],
+        ends: Collection[int],
+        encoder: RequestEncoder,
+    ) -> None:
+        self._rows = rows
+        self._ends = ends
+        self._encoder = encoder
+        self._finite: list[bool] = []
+
+    def checked(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(B, V) the scores of the next step; zeros for rows with NaN, which end."""
+        finite = ~scores.isnan().any(dim=-1)
+        self._finite = finite.tolist()
+        return torch.where(finite[:, None], scores, 0.0)
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
+        """(B,) whether each of the rows ends, (B, T) ``input_ids``."""
+        tokens = input_ids[:, -1].tolist()
+        new = zip(self._rows, tokens, self._finite, strict=True)
+        running = [(row, token, ok) for row, token, ok in new if not row.ended]
+        rows, tokens, finite = ([*column] for column in zip(*running, strict=True))
+        chosen = NextTokens(tokens, finite, [[]] * len(rows))
+        append_tokens(rows, chosen, self._ends, self._encoder)
+        ended = [row.ended for row in self._rows]
+        return torch.tensor(ended, device=input_ids.device)
 
 
 class _FirstRowStops(StoppingCriteria):

@@ -15,6 +15,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.engine.generation_options import slow_settings
+from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     sampling_params_of,
@@ -29,9 +30,9 @@ from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 class ImageAnswers:
     """Answers requests with images."""
 
-    def __init__(self, runtime: ImageRuntime) -> None:
+    def __init__(self, runtime: ImageRuntime, engine: GenerationEngine) -> None:
         self._runtime = runtime
-        self._texts = TextRunner(runtime)
+        self._texts = TextRunner(runtime, engine)
         self._continuations = ContinuationRunner(runtime)
 
     @property

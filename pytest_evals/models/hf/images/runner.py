@@ -6,18 +6,19 @@ does not, or memory runs out, requests run one by one.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+import torch
 from torch import Tensor
+from transformers import LogitsProcessor, LogitsProcessorList
 
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.engine.device_memory import or_none
-from pytest_evals.models.hf.forward import TokenCounts, has_rounding
+from pytest_evals.models.hf.forward import TokenCounts, relative_error, tolerance
 from pytest_evals.models.hf.images.batches import EncodedBatch, ImageBatches
 from pytest_evals.models.hf.loader import LoadedModel
 from pytest_evals.models.images.processor import (
@@ -28,7 +29,10 @@ from pytest_evals.models.images.processor import (
 )
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
 from pytest_evals.models.prefetch import Answer
-from pytest_evals.models.tokens.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
 
 MAX_ROWS = {"cpu": 8}
 """Most rows of a batch; 64 on a GPU."""
@@ -88,6 +92,24 @@ class ImageRuntime:
         """Make batches smaller: memory ran out."""
         self._batch_tokens = max(1, self._batch_tokens // 2)
 
+    @torch.inference_mode()
+    def logits(
+        self, encoded: EncodedPrompts, n_new: int, *processors: LogitsProcessor
+    ) -> list[Tensor]:
+        """(B, V) float32 for each of ``n_new`` greedy steps of generation."""
+        found: Any = self.model.generate(
+            **self.placed(encoded),
+            logits_processor=LogitsProcessorList(processors),
+            pad_token_id=self.processor.pad_id,
+            max_new_tokens=n_new,
+            eos_token_id=self.loaded.n_embeddings,  # no token ends it
+            do_sample=False,
+            num_beams=1,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        return [step.float() for step in found.logits]
+
     def placed(self, encoded: EncodedPrompts) -> dict[str, Tensor]:
         """The tensors as arguments of the model."""
         return on_device(encoded.tensors, self.model.device, self.model.dtype)
@@ -135,27 +157,23 @@ class BatchRunner(Generic[J]):
         if isinstance(encoded, DocumentError):
             return [one for job in some for one in self._errors(job, str(encoded))]
         sized = zip(some, encoded.lengths, strict=True)
-        why = next(
-            (text for text in (self._why_not(*one) for one in sized) if text), ""
-        )
-        if why and len(some) == 1:
-            return self._errors(some[0], why)
-        done: Sequence[Answer] | None = None
-        if len(some) == 1 or (not why and self._is_exact(batch, encoded, jobs)):
-            self._runtime.count(encoded)
-            begun = time.perf_counter()
-            done = or_none(lambda: self._run(encoded, some, begun))
-            if done is None:
+        n = max(encoded.lengths)
+        why = f"{n} tokens, images included, do not fit into the device's memory"
+        try:
+            for job, length in sized:
+                self._check(job, length)
+            if len(some) == 1 or self._is_exact(batch, encoded, jobs):
+                self._runtime.count(encoded)
+                done = or_none(lambda: self._run(encoded, some))
+                if done is not None:
+                    return done
                 self._runtime.halve()
-        if done is not None:
-            return done
-        if len(some) > 1:
-            singles = self._singles(batch, jobs)
-            return [answer for one in singles for answer in self._answers(one, jobs)]
-        n = encoded.lengths[0]
-        return self._errors(
-            some[0], f"{n} tokens, images included, do not fit into the device's memory"
-        )
+        except InvalidRequestError as error:
+            why = str(error)
+        if len(some) == 1:
+            return self._errors(some[0], why)
+        singles = self._singles(batch, jobs)
+        return [answer for one in singles for answer in self._answers(one, jobs)]
 
     def _is_exact(
         self, batch: EncodedBatch, encoded: EncodedPrompts, jobs: Sequence[J]
@@ -190,33 +208,21 @@ class BatchRunner(Generic[J]):
         return self._runtime.batches.again(batch.numbers, prompts)
 
     @abstractmethod
-    def _why_not(self, job: J, n_prompt: int) -> str:
-        """Why a job cannot run with a prompt of this length; empty if it can."""
+    def _check(self, job: J, n_prompt: int) -> None:
+        """Raise :class:`InvalidRequestError` if a job cannot run with a prompt of this
+        length."""
 
     @abstractmethod
     def _logits(self, encoded: EncodedPrompts, jobs: Sequence[J]) -> list[Tensor]:
         """Logits of each job, to be compared."""
 
     @abstractmethod
-    def _run(
-        self, encoded: EncodedPrompts, jobs: Sequence[J], begun: float
-    ) -> list[Answer]:
-        """Responses to a batch, which started at ``begun`` (``time.perf_counter``)."""
+    def _run(self, encoded: EncodedPrompts, jobs: Sequence[J]) -> list[Answer]:
+        """Responses to a batch."""
 
     @abstractmethod
     def _errors(self, job: J, why: str) -> list[Answer]:
         """Error responses."""
-
-
-def relative_error(found: Tensor, expected: Tensor) -> float:
-    """The largest difference of logits, relative to the largest one."""
-    size = expected.abs().max().clamp(min=1e-6)
-    return float((found - expected).abs().max() / size)
-
-
-def tolerance(model: object) -> float:
-    """Most :func:`relative_error` of logits that are equal except for rounding."""
-    return 0.02 if has_rounding(model) else 1e-4
 
 
 def error_at(position: int, why: str) -> Answer:

@@ -16,17 +16,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import LogitsProcessor, LogitsProcessorList
+from transformers import LogitsProcessor
 
 from pytest_evals.core.request import Response
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
+from pytest_evals.models.hf.forward import relative_error, tolerance
 from pytest_evals.models.hf.images.batches import EncodedBatch
 from pytest_evals.models.hf.images.runner import (
     BatchRunner,
     ImageRuntime,
     error_at,
-    relative_error,
-    tolerance,
 )
 from pytest_evals.models.images.processor import (
     IDS,
@@ -36,6 +35,7 @@ from pytest_evals.models.images.processor import (
 )
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 FILLS = (0, 1)
 """Values of further tensors for the tokens of a continuation."""
@@ -70,15 +70,14 @@ class ContinuationRunner(BatchRunner[ContextJob]):
         """The value of each further tensor for tokens of a continuation; ``None`` for
         forced generation."""
 
-    def _why_not(self, job: ContextJob, n_prompt: int) -> str:
+    def _check(self, job: ContextJob, n_prompt: int) -> None:
         window = self._runtime.loaded.max_length
-        if n_prompt + len(job.ids) - 1 <= window:
-            return ""
-        return (
-            f"the context has {n_prompt} tokens, images included, and the continuation "
-            f"{len(job.ids)}; the model's window has {window}\n"
-            "  fix: set max_pixels or image_max_side"
-        )
+        if n_prompt + len(job.ids) - 1 > window:
+            raise InvalidRequestError(
+                f"the context has {n_prompt} tokens, images included, and the "
+                f"continuation {len(job.ids)}; the model's window has {window}\n"
+                "  fix: set max_pixels or image_max_side"
+            )
 
     def _tested(
         self,
@@ -101,9 +100,8 @@ class ContinuationRunner(BatchRunner[ContextJob]):
             return [self._forced(encoded, jobs[0].ids)]
         return self._in_one_pass(encoded, [job.ids for job in jobs], self._fill)
 
-    def _run(
-        self, encoded: EncodedPrompts, jobs: Sequence[ContextJob], begun: float
-    ) -> list[Answer]:
+    def _run(self, encoded: EncodedPrompts, jobs: Sequence[ContextJob]) -> list[Answer]:
+        begun = time.perf_counter()
         found = self._logits(encoded, jobs)
         share = (time.perf_counter() - begun) / sum(len(job.members) for job in jobs)
         rows = zip(jobs, found, encoded.lengths, strict=True)
@@ -179,22 +177,10 @@ class ContinuationRunner(BatchRunner[ContextJob]):
             made[name] = rows
         return made
 
-    @torch.inference_mode()
     def _forced(self, encoded: EncodedPrompts, ids: Ids) -> Tensor:
         """(N, V): the logits of a single row, step by step."""
-        n_prompt = encoded.tensors[IDS].shape[1]
-        found = self._runtime.model.generate(
-            **self._runtime.placed(encoded),
-            logits_processor=LogitsProcessorList([_Forced(ids, n_prompt)]),
-            pad_token_id=self._runtime.processor.pad_id,
-            max_new_tokens=len(ids),
-            eos_token_id=self._runtime.loaded.n_embeddings,  # no token ends it
-            do_sample=False,
-            num_beams=1,
-            return_dict_in_generate=True,
-            output_logits=True,
-        )
-        return torch.cat([step.float() for step in found.logits])
+        forced = _Forced(ids, encoded.tensors[IDS].shape[1])
+        return torch.cat(self._runtime.logits(encoded, len(ids), forced))
 
 
 class _Forced(LogitsProcessor):
