@@ -142,9 +142,7 @@ Request = Loglikelihood | Rolling | Generate
 
 def shows_images(request: Request) -> bool:
     """Whether a request has images."""
-    if isinstance(request, Generate | ImageLoglikelihood):
-        return any(value and name in IMAGE_OPTIONS for name, value in request.options)
-    return False
+    return any(images for _, images in images_of(request))
 
 
 def with_images(request: Request, images: Options) -> Request:
@@ -187,16 +185,12 @@ def as_sent(request: Request, is_deterministic: bool) -> Request:
 
 def weight_of(request: Request) -> int:
     """As :func:`size_of`, plus the bytes of the images that the request holds."""
-    weight = size_of(request)
-    if isinstance(request, Generate | ImageLoglikelihood) and request.options:
-        for name, images in request.options:
-            if name in (IMAGES, LEADING_IMAGES):
-                weight += sum(map(_bytes_of, images))
-    return weight
-
-
-def _bytes_of(image: Any) -> int:
-    return len(image) if isinstance(image, str) else int(image.n_bytes)
+    held = (images for name, images in images_of(request) if name != PLACED_IMAGES)
+    return size_of(request) + sum(
+        len(one) if isinstance(one, str) else int(one.n_bytes)
+        for images in held
+        for one in images
+    )
 
 
 def size_of(request: Request | Prompt) -> int:

@@ -16,7 +16,6 @@ from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import (
-    IMAGE_OPTIONS,
     UNSENT,
     Generate,
     Request,
@@ -171,13 +170,12 @@ class Batches:
     def look(self) -> Iterator[tuple[Task, Record]]:
         """Render all documents before any request is sent, to find their errors. As
         many as fit into a window are kept."""
-        n_bytes = 0
+        n_characters = 0
         for number, job in enumerate(self._jobs):
             for record in looked(job.task, job.index):
-                if number < WINDOW and n_bytes < WINDOW_CHARACTERS:
+                if number < WINDOW and n_characters < WINDOW_CHARACTERS:
                     self._looked[number] = record
-                    if _has_images(record):
-                        n_bytes += sum(map(weight_of, record.requests))
+                    n_characters += sum(map(weight_of, record.requests))
                 yield job.task, record
 
     def take(
@@ -339,12 +337,6 @@ class Batches:
         looked = self._looked.pop(number, None)
         job = self._jobs[number]
         return ask(job.task, job.index) if looked is None else looked
-
-
-def _has_images(record: Record) -> bool:
-    """Whether the requests of a document have options with images."""
-    options = getattr(record.requests[0], "options", ()) if record.requests else ()
-    return any(name in IMAGE_OPTIONS for name, _ in options)
 
 
 def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:

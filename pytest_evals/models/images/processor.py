@@ -10,8 +10,7 @@ from torch import Tensor
 
 from pytest_evals.core.request import Message
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.images.pictures import ImageCache
-from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
+from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, text_parts
 from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.tokens.chat_template import render_chat
 from pytest_evals.models.tokens.loader import first_line, one_error, origin, quiet
@@ -129,19 +128,16 @@ class ImageProcessor:
             getattr(config, "image_token_index", None),
         ]
         token = next((one for one in named if one), None)
-        if self._settings.image_token_id and token is not None:
-            return str(self._tokenizer.decode([token]))
         found = "" if token is None else str(self._tokenizer.decode([token]))
-        return found if found and self._accepts(found) else self._of_template(found)
+        is_chosen = bool(self._settings.image_token_id)
+        if is_chosen or (found and self._accepts(found)):
+            return found
+        return self._of_template(found)
 
     def _of_template(self, found: str) -> str:
-        content: list[Any] = ["a", {"type": "image"}, "b"]
-        parts = [
-            x if isinstance(x, dict) else {"type": "text", "text": x} for x in content
-        ]
-        message: Any = Message("user", parts)  # type: ignore[arg-type]
+        content: Any = [*text_parts("a"), {"type": "image"}, *text_parts("b")]
         try:
-            text = self._render([message])
+            text = self._render([Message("user", content)])
         except DocumentError:
             return found
         between = text.partition("a")[2].rpartition("b")[0].strip()
@@ -157,19 +153,6 @@ class ImageProcessor:
         except DocumentError:
             return False
         return True
-
-
-def load_images(
-    prompts: Sequence[ImagePrompt], cache: ImageCache
-) -> list[list[Any] | DocumentError]:
-    """The images of each prompt, or why one of them cannot be used."""
-    found: list[list[Any] | DocumentError] = []
-    for prompt in prompts:
-        try:
-            found.append(cache.images(prompt.images))
-        except DocumentError as error:
-            found.append(error)
-    return found
 
 
 def on_device(

@@ -122,9 +122,9 @@ class ImagePrompts:
         placed = [one for one in options.get(PLACED_IMAGES, ()) if one[0] == number]
         parts, start = Parts(), 0
         for _, at, *_ in placed:
-            parts += [*_text(text[start:at]), {"type": "image"}]
+            parts += [*text_parts(text[start:at]), {"type": "image"}]
             start = at
-        return [*parts, *_text(text[start:])]
+        return [*parts, *text_parts(text[start:])]
 
 
 def max_new_tokens(request: Generate, n_prompt: int, window: int) -> int:
@@ -153,13 +153,14 @@ def _tagged(text: str, settings: ImageSettings) -> Parts:
         return [{"type": "image"}] * n + [
             {"type": "text", "text": first + "".join(rest)}
         ]
-    parts = _text(first)
+    parts = text_parts(first)
     for number, part in enumerate(rest):
-        parts += [{"type": "image"}] * (number < settings.max_images) + _text(part)
+        parts += [{"type": "image"}] * (number < settings.max_images) + text_parts(part)
     return parts
 
 
-def _text(text: str) -> Parts:
+def text_parts(text: str) -> Parts:
+    """A text as content of a message; nothing for an empty one."""
     return [{"type": "text", "text": text}] if text else []
 
 

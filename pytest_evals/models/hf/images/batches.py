@@ -10,11 +10,7 @@ from typing import NamedTuple
 
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.images.pictures import ImageCache
-from pytest_evals.models.images.processor import (
-    EncodedPrompts,
-    ImageProcessor,
-    load_images,
-)
+from pytest_evals.models.images.processor import EncodedPrompts, ImageProcessor
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.images.settings import ImageSettings
 
@@ -62,16 +58,15 @@ class ImageBatches:
     def _batches(
         self, numbers: Sequence[int], prompts: Sequence[ImagePrompt]
     ) -> deque[EncodedBatch]:
-        some = [prompts[number] for number in numbers]
         found = deque[EncodedBatch]()
         images, known = [], []
-        for number, loaded in zip(numbers, load_images(some, self._cache), strict=True):
-            if isinstance(loaded, DocumentError):
-                found.append(EncodedBatch([number], loaded))
-            else:
+        for number in numbers:
+            try:
+                images.append(self._cache.images(prompts[number].images))
                 known.append(number)
-                images.append(loaded)
-        self._cache.keep([prompt.images for prompt in some])
+            except DocumentError as error:
+                found.append(EncodedBatch([number], error))
+        self._cache.keep([prompts[number].images for number in numbers])
         if known:
             found += self._processed(known, images, prompts)
         return found

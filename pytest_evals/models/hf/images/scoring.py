@@ -14,18 +14,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import LogitsProcessor
 
 from pytest_evals.core.request import Response
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
-from pytest_evals.models.hf.forward import relative_error, tolerance
+from pytest_evals.models.hf.forward import LogitsChunk, relative_error, tolerance
 from pytest_evals.models.hf.images.batches import EncodedBatch
 from pytest_evals.models.hf.images.runner import (
     BatchRunner,
     ImageRuntime,
     error_at,
+)
+from pytest_evals.models.hf.scoring.logprobs import (
+    SpanTargets,
+    batch_targets,
+    sum_logprobs,
 )
 from pytest_evals.models.images.processor import (
     IDS,
@@ -202,19 +208,23 @@ def _scored(
     job: ContextJob, logits: Tensor, n_prompt: int, elapsed_s: float
 ) -> Iterator[Answer]:
     """Responses to all continuations of a context, of its (N, V) logits."""
-    logprobs = logits.log_softmax(dim=-1)
-    likeliest = logits.argmax(dim=-1)
-    is_finite = bool(torch.isfinite(logprobs).all())
+    places = np.arange(len(logits))
+    spots = [
+        SpanTargets(position, places, np.asarray(ids, np.int32))
+        for position, ids in job.members
+    ]
+    chunk = LogitsChunk(0, logits)
+    scores = sum_logprobs(batch_targets(spots), lambda _: [chunk])
     for position, ids in job.members:
-        if not is_finite:
+        score = scores[position]
+        if not score.finite:
             yield position, Response(error=NOT_A_NUMBER, elapsed_s=elapsed_s)
             continue
-        tokens = torch.as_tensor(ids, device=logits.device)
         yield (
             position,
             Response(
-                logprob=float(logprobs.gather(1, tokens[:, None]).sum()),
-                greedy=bool((likeliest == tokens).all()),
+                logprob=score.logprob,
+                greedy=score.greedy,
                 n_prompt_tokens=n_prompt,
                 n_tokens=len(ids),
                 elapsed_s=elapsed_s,
