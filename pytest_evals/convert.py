@@ -21,6 +21,7 @@ from pytest_evals.dialects.foreign_gates.sglang import is_sglang_test, read_sgla
 from pytest_evals.dialects.foreign_gates.suite import Converted, UnconvertibleError
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError
+from pytest_evals.reports.escape import one_line, safe_lines
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
@@ -91,8 +92,8 @@ def _convert(path: Path, folder: Path) -> str:
     if suite.gates:
         (folder / "gates.yaml").write_text(_gates(path, suite), "utf-8")
     lines = [f"{path} ({found.owner}) -> {folder}"]
-    lines += [f"  not converted: {_line(one)}" for one in suite.left_out]
-    lines += [f"  run: {one}" for one in suite.commands]
+    lines += [f"  not converted: {one_line(one)}" for one in suite.left_out]
+    lines += ["  run: " + "\n".join(safe_lines(one)) for one in suite.commands]
     return "\n".join([*lines, ""])
 
 
@@ -110,8 +111,8 @@ def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
 
 def _suite(path: Path, owner: str, suite: Converted) -> str:
     lines = [f"# From {path.name}, a gate file of {owner}. To run it:"]
-    lines += [f"#   {one}" for one in suite.commands]
-    lines += [f"# Not converted: {_line(one)}" for one in suite.left_out]
+    lines += [f"#   {one}" for each in suite.commands for one in safe_lines(each)]
+    lines += [f"# Not converted: {one_line(one)}" for one in suite.left_out]
     if suite.file is None:
         names = [task["task"] for task in suite.tasks]
         group = f"{path.stem}-suite" if path.stem in names else path.stem
@@ -125,10 +126,5 @@ def _suite(path: Path, owner: str, suite: Converted) -> str:
 def _gates(path: Path, suite: Converted) -> str:
     lines = [f"# From {path.name}: each bound is that of its rule.", "gates:"]
     for gate in suite.gates:
-        lines += [f"  # {_line(gate.origin)}", f"  - {json.dumps(dict(gate.entry))}"]
+        lines += [f"  # {one_line(gate.origin)}", f"  - {json.dumps(dict(gate.entry))}"]
     return "\n".join([*lines, ""])
-
-
-def _line(text: str) -> str:
-    """The text without line breaks, for a comment."""
-    return " ".join(text.split())

@@ -12,17 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.inside.frames import frame, read_frame
-from pytest_evals.sandbox.levels import ServerStart
+from pytest_evals.sandbox.levels import SandboxError, ServerStart
 
 _START_S = 60.0
 _GRACE_S = 30.0
 """Seconds beyond the time limit in which a server ends all processes and replies."""
-
-
-class SandboxError(EvalsError):
-    """The sandbox does not work on this machine."""
 
 
 class ServerEnded(Exception):
@@ -87,7 +82,6 @@ class ServerConnection:
 
     def _reply(self, seconds: float) -> dict[str, Any]:
         if not select.select([self._out], [], [], seconds)[0]:
-            self.close()
             raise ServerEnded
         try:
             reply = read_frame(self._out)
@@ -110,9 +104,8 @@ class ServerConnection:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if not self._errors.closed:
-            self._errors.seek(0)
-            text = self._errors.read(65536).decode("utf-8", "replace").strip()
-            lines = text.split("\n")
-            self.complaint = lines[-1 if text.startswith("Traceback") else 0]
-            self._errors.close()
+        with self._errors as file:
+            file.seek(0)
+            text = file.read(65536).decode("utf-8", "replace").strip()
+        lines = text.split("\n")
+        self.complaint = lines[-1 if text.startswith("Traceback") else 0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.limits import ProgramLimits
 
 LevelName = Literal["auto", "process", "bwrap", "docker", "off"]
@@ -47,7 +48,7 @@ _MODULES = [
     "socket",
     "shutil",
 ]
-"""What contest programs import: a warm server has them loaded."""
+"""Modules that contest programs import; a warm server loads them once."""
 _ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
 }
@@ -55,8 +56,12 @@ _ONE_THREAD = {
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
 _ALSO = ("/etc/alternatives", "/etc/localtime", "/nix/store")
 _CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER")
-"""What a server that root starts needs to give programs separate users. Programs
-have no capability."""
+"""Capabilities with which a server of root gives programs separate users. Programs
+have none."""
+
+
+class SandboxError(EvalsError):
+    """The sandbox does not work on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,9 @@ def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart
     Args:
         level: Any level but ``auto``.
         image: Image of the level ``docker``; empty for Python's own of this version.
+
+    Raises:
+        SandboxError: The level's program is not installed.
     """
     environment = {
         "PATH": os.defpath,
@@ -106,7 +114,7 @@ def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart
 
 def _bwrap(limits: ProgramLimits, environment: Mapping[str, str]) -> Iterator[str]:
     """The options of bubblewrap: namespaces, no rights, and the view of files."""
-    yield shutil.which("bwrap") or "bwrap"
+    yield _program("bwrap")
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session")
     yield from ("--clearenv", "--cap-drop", "ALL")
@@ -162,9 +170,9 @@ def _interpreter() -> Iterator[str]:
 def _docker(
     image: str, limits: ProgramLimits, environment: Mapping[str, str]
 ) -> Iterator[str]:
-    program = shutil.which("docker") or shutil.which("podman") or "docker"
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    yield from (program, "run", "--rm", "--interactive", "--pull", "never")
+    yield _program("docker", "podman")
+    yield from ("run", "--rm", "--interactive", "--pull", "never")
     yield from ("--network", "none", "--read-only", "--cap-drop", "ALL")
     yield from ("--security-opt", "no-new-privileges", "--user", "65534:65534")
     yield from ("--memory", str(limits.memory_bytes + (256 << 20)))
@@ -180,11 +188,9 @@ def _docker(
     yield from ("python", "-s", "-P", "-c", _START, "/sandbox", *_MODULES)
 
 
-def missing(level: LevelName) -> str:
-    """Return why a level's program is not installed; empty if it is."""
-    names: Sequence[str] = {"bwrap": ("bwrap",), "docker": ("docker", "podman")}.get(
-        level, ()
-    )
-    if names and not any(map(shutil.which, names)):
-        return f"{' or '.join(names)} is not installed"
-    return ""
+def _program(*names: str) -> str:
+    """Return the path of the first of these programs that is installed."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise SandboxError(f"{' or '.join(names)} is not installed")
+    return found

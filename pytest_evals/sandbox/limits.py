@@ -1,14 +1,13 @@
-"""ProgramLimits of one program, and the modes in which programs run."""
+"""Limits of one program with all of its descendants."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramLimits:
-    """ProgramLimits of one program with all of its descendants.
+    """Limits that apply to a program; at the level ``off`` those of time and output.
 
     Args:
         wall_s: Seconds until it is killed.
@@ -19,7 +18,6 @@ class ProgramLimits:
         processes: Number of processes and threads.
         open_files: Number of open files of each process.
         output_bytes: Length of standard output, and of standard error.
-        enforced: Whether limits other than of time and output apply.
     """
 
     wall_s: float = 10.0
@@ -30,12 +28,7 @@ class ProgramLimits:
     processes: int = 64
     open_files: int = 128
     output_bytes: int = 4 << 20
-    enforced: bool = True
 
     def within(self, timeout: float) -> ProgramLimits:
         """Return the limits with another time limit, in seconds."""
         return replace(self, wall_s=timeout, cpu_s=timeout + 1)
-
-    def values(self) -> dict[str, Any]:
-        """Return the limits as JSON."""
-        return asdict(self)

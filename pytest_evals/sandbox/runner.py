@@ -8,24 +8,22 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.sandbox.connection import SandboxError, ServerConnection, ServerEnded
+from pytest_evals.sandbox.connection import ServerConnection, ServerEnded
 from pytest_evals.sandbox.inside.values import decode
 from pytest_evals.sandbox.levels import (
     CONFINED,
     LevelName,
+    SandboxError,
     ServerStart,
-    missing,
     start_of,
 )
 from pytest_evals.sandbox.limits import ProgramLimits
 from pytest_evals.sandbox.separation import needs_one_process
-
-ENDED_SERVER = "the program ended the process that supervises it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +82,15 @@ class Sandbox:
         *,
         image: str = "",
         consents: bool = False,
-        limits: ProgramLimits | None = None,
     ) -> None:
-        self.requested, self.consents = level, consents
-        self.limits = limits or ProgramLimits()
+        self.consents = consents
+        self.limits = ProgramLimits()
         self.n_programs = 0
         self.verdicts: Verdicts | None = None
         """Stored verdicts; ``None`` without a store."""
         self.is_expected = False
         """Whether a task runs programs, here or in another process of the session."""
-        self._image = image
+        self._requested, self._image = level, image
         self._idle: list[ServerConnection] = []
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -105,27 +102,25 @@ class Sandbox:
         Raises:
             SandboxError: The requested level does not work.
         """
-        if self.requested != "auto":
-            return self._tried(self.requested)
+        if self._requested != "auto":
+            return self._tried(self._requested)
         try:
             return self._tried("bwrap")
         except SandboxError as error:
             self.fallback = str(error)
-        return start_of("process", "", self.limits)
+        return self._tried("process")
 
     fallback = ""
     """Why ``auto`` does not use ``bwrap``."""
 
     def _tried(self, level: LevelName) -> ServerStart:
-        start = start_of(level, self._image, self.limits)
-        fault = missing(level)
         try:
-            if not fault and level in CONFINED:
+            start = start_of(level, self._image, self.limits)
+            if level in CONFINED:
                 self._idle.append(ServerConnection(start))
         except SandboxError as error:
-            fault = str(error)
-        if fault:
-            raise SandboxError(f"the sandbox {level!r} does not work here: {fault}")
+            what = f"the sandbox {level!r} does not work here: {error}"
+            raise SandboxError(what) from None
         return start
 
     @property
@@ -175,7 +170,15 @@ class Sandbox:
             for name, text in (files or {}).items()
         }
         job = {"code": code, "stdin": stdin, "files": data}
-        return self._result(self._job("script", limits, [job]))
+        reply = self._job("script", limits, [job])
+        return CodeResult(
+            stdout=reply["stdout"],
+            stderr=reply["stderr"],
+            exit_code=reply["exit"],
+            reason=reply["reason"],
+            seconds=reply["wall_s"],
+            level=self.level,
+        )
 
     def call(
         self, code: str, name: str, arguments: Sequence[Any], limits: ProgramLimits
@@ -190,10 +193,10 @@ class Sandbox:
         """
         job = {"code": code, "call": name, "arguments": list(arguments)}
         reply = self._job("call", limits, [job])
-        if reply["reason"] or not reply["report"]:
+        if reply["reason"]:
             return False, None
         try:
-            return True, decode(reply["report"][-1]["value"], _refused)
+            return True, decode(reply["report"]["value"], _refused)
         except (ValueError, KeyError, TypeError, RecursionError):
             return False, None
 
@@ -238,27 +241,17 @@ class Sandbox:
     def _verdict(self, reply: Mapping[str, Any], secret: str | None = None) -> str:
         if reply["reason"] == "timeout":
             return "timed out"
-        report = reply["report"][-1] if reply["report"] else {}
+        report = reply["report"]
         text = report.get("outcome") if isinstance(report, dict) else None
         if not isinstance(text, str) or (secret and report.get("secret") != secret):
             return f"failed: {reply['reason'] or 'the program ended before its tests'}"
         return text
 
-    def _result(self, reply: Mapping[str, Any]) -> CodeResult:
-        return CodeResult(
-            stdout=reply["stdout"],
-            stderr=reply["stderr"],
-            exit_code=reply["exit"],
-            reason=reply["reason"],
-            seconds=reply["wall_s"],
-            level=self.level,
-        )
-
     def _job(
         self, mode: str, limits: ProgramLimits | None, codes: Sequence[Any]
     ) -> dict[str, Any]:
-        values = (limits or self.limits).values()
-        values["enforced"] = self.level != "off"
+        values = {**asdict(limits or self.limits), "enforced": self.level != "off"}
+        self.n_programs += 1
         for _ in range(2):  # once more, if something else ended the server
             connection = self._connection()
             try:
@@ -266,13 +259,11 @@ class Sandbox:
             except ServerEnded:
                 continue
             self._release(connection)
-            self.n_programs += 1
-            reply["report"] = list(_frames(bytes.fromhex(reply["report"])))
-            return reply
-        self.n_programs += 1
+            return {**reply, "report": _report(bytes.fromhex(reply["report"]))}
+        what = "the program ended the process that supervises it"
         return {
             "exit": None, "reason": "supervisor", "stdout": "", "wall_s": 0.0,
-            "stderr": ENDED_SERVER, "report": [],
+            "stderr": what, "report": None,
         }  # fmt: skip
 
     def _connection(self) -> ServerConnection:
@@ -310,12 +301,9 @@ def _refused(_: object) -> Any:
     raise ValueError("not data")
 
 
-def _frames(data: bytes) -> Any:
-
-    while len(data) >= 4:
-        size = int.from_bytes(data[:4], "big")
-        try:
-            yield json.loads(data[4 : 4 + size])
-        except ValueError:
-            return
-        data = data[4 + size :]
+def _report(data: bytes) -> Any:
+    """Return the JSON that a program's process wrote; ``None`` if it is invalid."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

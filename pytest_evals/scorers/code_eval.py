@@ -29,8 +29,8 @@ class CodeEval:
     @classmethod
     @contextmanager
     def during_import(cls) -> Iterator[None]:
-        """While a task's module is imported: programs are the module's own, as in the
-        self-tests of lm-eval's tasks, and need no consent."""
+        """Require no consent while a task's module is imported: programs are its own,
+        as in the self-tests of lm-eval's tasks."""
         cls._n_imports += 1
         try:
             yield
@@ -91,10 +91,10 @@ class CodeEval:
 
 
 def pass_at_k(n: int, n_correct: int, k: int) -> float:
-    """Estimate the probability that one of k programs is correct, without bias.
+    """Estimate the probability that one of k answers is correct, without bias.
 
     Args:
-        n: Number of programs, at least k.
+        n: Number of answers, at least k.
         n_correct: Number of correct ones.
 
     Returns:

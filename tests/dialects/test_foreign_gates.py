@@ -156,10 +156,10 @@ def test_each_format_becomes_a_suite_or_a_reason(pytester, capsys):
     assert "eval.yaml: a gate file of the Hugging Face Hub" in err
     for listed in (
         "a metric of sums: it has no value",
-        "moe_layers: no equal here",
+        "moe_layers: not supported",
         "the gate of gsm8k: it has no metrics",
-        "min_acceptance_length: no equal here",
-        "reasoning_effort: no equal here",
+        "min_acceptance_length: not supported",
+        "reasoning_effort: not supported",
         "num_examples=5000 of mmlu",
         "scheme: how the compressed model is made",
     ):
@@ -194,6 +194,17 @@ def test_the_command_of_a_file_starts_its_server(pytester, capsys):
     assert (
         ",ready=/readiness,startup_timeout=1800,api=chat' --evals-limit=200" in printed
     )
+
+
+def test_line_breaks_of_a_value_stay_in_the_comment(pytester):
+    values = yaml.safe_load((FILES / "vllm/Instruct-8B.yaml").read_text())
+    values["env_vars"] = {"TEMPLATE": "a\ninclude: other.yaml"}
+    (pytester.path / "a.yaml").write_text(yaml.safe_dump(values))
+    assert main(["convert", "a.yaml"]) == 0
+    assert {*yaml.safe_load(Path("evals/a/suite.yaml").read_text())} == {
+        "group",
+        "task",
+    }
 
 
 def test_a_converted_suite_is_collected_with_its_gates(pytester):

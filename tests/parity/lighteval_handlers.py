@@ -34,7 +34,7 @@ from pytest_evals.guests.lighteval.metrics.extraction import (
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import math_normalizer
 from pytest_evals.guests.lighteval.shims import NAMES
-from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers import code_eval, reasoning_tags
 from pytest_evals.scorers.bootstrap import bootstrap_stderr
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
@@ -235,7 +235,7 @@ def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    return repeats.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
+    return code_eval.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
 
 
 def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
@@ -247,7 +247,7 @@ def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     both = zip(given["num_samples"], given["num_correct"], strict=True)
-    return [repeats.pass_at_k(n, right, params["k"]) for n, right in both]
+    return [code_eval.pass_at_k(n, right, params["k"]) for n, right in both]
 
 
 def reply(read: Callable[[str], float | None]) -> Handler:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_evals.sandbox.connection import SandboxError
+from pytest_evals.sandbox.levels import SandboxError
 from pytest_evals.sandbox.runner import Sandbox
 
 UTILS = """

@@ -56,7 +56,7 @@ def table():
     return {attack: (process, confined) for attack, process, confined, *_ in cells}
 
 
-def written(sandbox, tmp_path):
+def written(sandbox):
     file = Path(f"/tmp/sandbox-written-{os.getpid()}")
     sandbox.run(f"open({str(file)!r}, 'w').write('x')")
     escaped = file.exists()
@@ -64,7 +64,7 @@ def written(sandbox, tmp_path):
     return escaped
 
 
-def disk_filled(sandbox, tmp_path):
+def disk_filled(sandbox):
     file = Path(f"/tmp/sandbox-filled-{os.getpid()}")
     code = f"for n in range(2):\n    open({str(file)!r} + str(n), 'wb').write(b'x' * (12 << 20))"
     sandbox.run(code, limits=LIMITS)
@@ -74,13 +74,13 @@ def disk_filled(sandbox, tmp_path):
     return len(files) == 2
 
 
-def own_disk_filled(sandbox, tmp_path):
+def own_disk_filled(sandbox):
     code = "for n in range(200):\n    open(str(n), 'wb').write(b'x' * (1 << 20))\nimport time; time.sleep(1); print('ESCAPED')"
     result = sandbox.run(code, limits=LIMITS)
     return "ESCAPED" in result.stdout
 
 
-def linked(sandbox, tmp_path):
+def linked(sandbox):
     folder = Path(f"/tmp/sandbox-linked-{os.getpid()}")
     folder.mkdir(mode=0o777)
     (folder / "kept").write_text("x")
@@ -91,7 +91,7 @@ def linked(sandbox, tmp_path):
     return escaped
 
 
-def file_read(sandbox, tmp_path):
+def file_read(sandbox):
     file = Path(f"/tmp/sandbox-read-{os.getpid()}")
     file.write_text("ESCAPED")
     file.chmod(0o644)
@@ -100,7 +100,7 @@ def file_read(sandbox, tmp_path):
     return "ESCAPED" in result.stdout
 
 
-def connected(sandbox, tmp_path):
+def connected(sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         code = (
@@ -109,7 +109,7 @@ def connected(sandbox, tmp_path):
         return "ESCAPED" in sandbox.run(code).stdout
 
 
-def killed(sandbox, tmp_path):
+def killed(sandbox):
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     code = f"import os; os.kill({victim.pid}, 9)"
     sandbox.run(code)
@@ -121,7 +121,7 @@ def killed(sandbox, tmp_path):
     return escaped
 
 
-def daemon_left(sandbox, tmp_path):
+def daemon_left(sandbox):
     word = f"sandbox-daemon-{os.getpid()}-left"
     sandbox.run(
         f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {word!r}], start_new_session=True)"
@@ -146,9 +146,9 @@ SEEN = {
 }
 
 
-def escapes(sandbox, attack, tmp_path):
+def escapes(sandbox, attack):
     if attack in SEEN:
-        return SEEN[attack](sandbox, tmp_path)
+        return SEEN[attack](sandbox)
     if attack in ENDED:
         result = sandbox.run(ENDED[attack], limits=LIMITS)
         return not result.reason or len(result.stdout) > LIMITS.output_bytes
@@ -162,14 +162,14 @@ def test_the_page_lists_every_attack():
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["process", "bwrap", "docker"])
 @pytest.mark.parametrize("attack", table())
-def test_a_cell_of_the_page_holds(sandbox_at, tmp_path, attack, level):
+def test_a_cell_of_the_page_holds(sandbox_at, attack, level):
     sandbox = sandbox_at(level)
     os.environ["SANDBOX_ATTACK"] = SECRET
     # /proc has the environment with which a process started.
     code = f"import time; time.sleep(60)  # {SECRET}"
     bystander = subprocess.Popen([sys.executable, "-c", code])
     try:
-        escaped = escapes(sandbox, attack, tmp_path)
+        escaped = escapes(sandbox, attack)
     finally:
         del os.environ["SANDBOX_ATTACK"]
         bystander.kill()

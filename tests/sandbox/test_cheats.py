@@ -54,8 +54,12 @@ def test_a_cheat_is_never_right(sandbox_at, code):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", CHEATS.values(), ids=CHEATS)
-def test_a_cheat_is_never_right_in_bubblewrap(confined, code):
-    assert confined.test(code, ADD, 4) != "passed"
+def test_a_cheat_is_never_right_in_bubblewrap(sandbox_at, code):
+    assert sandbox_at("bwrap").test(code, ADD, 4) != "passed"
+
+
+def test_a_correct_program_passes_the_tests_of_the_cheats(sandbox):
+    assert sandbox.test("def add(a, b): return a + b", ADD, 4) == "passed"
 
 
 @pytest.mark.parametrize(
@@ -72,9 +76,8 @@ def test_a_cheat_is_never_right_in_bubblewrap(confined, code):
     ],
 )
 def test_an_object_that_equals_everything_decides_no_comparison(sandbox_at, tests):
-    assert sandbox_at("process").test(
-        EQUAL + "def add(a, b): return E()", tests, 3
-    ) != ("passed")
+    code = EQUAL + "def add(a, b): return E()"
+    assert sandbox_at("process").test(code, tests, 3) != "passed"
 
 
 def test_tests_are_not_in_the_memory_of_the_program(sandbox_at):

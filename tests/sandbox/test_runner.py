@@ -148,10 +148,12 @@ def test_functions_are_called_with_data_and_return_data(sandbox):
         True,
         {"a": ([1], [1])},
     )
-    assert sandbox.call("f = lambda: object()", "f", [], ProgramLimits()) == (
-        False,
-        None,
+    forges = (
+        "import os\ndef f():\n    for n in range(3, 9):\n"
+        "        try: os.write(n, b'[' * 60000)\n        except OSError: pass"
     )
+    for code in ("f = lambda: object()", forges):
+        assert sandbox.call(code, "f", [], ProgramLimits()) == (False, None)
 
 
 def test_the_self_test_names_the_level_that_does_not_work(monkeypatch, tmp_path):

@@ -1,6 +1,10 @@
 """``code_eval``: the same results as the library ``evaluate``."""
 
+from itertools import combinations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.session import end_sandbox, set_sandbox
@@ -41,10 +45,13 @@ def test_programs_that_do_not_end_or_start_fail_with_the_reason():
     assert reasons[2:] == ["failed: name 'add' is not defined"] * 2
 
 
-def test_pass_at_k_is_the_proportion_of_draws_with_a_correct_program():
-    assert pass_at_k(5, 2, 1) == pytest.approx(2 / 5)
-    assert pass_at_k(5, 2, 2) == pytest.approx(1 - 3 / 10)  # 3 of 10 pairs have none
-    assert pass_at_k(5, 4, 2) == 1.0
+@given(st.integers(1, 8), st.data())
+def test_pass_at_k_is_the_proportion_of_draws_that_contain_a_correct_answer(n, data):
+    correct = data.draw(st.integers(0, n))
+    k = data.draw(st.integers(1, n))
+    draws = list(combinations([True] * correct + [False] * (n - correct), k))
+    share = sum(map(any, draws)) / len(draws)
+    assert pass_at_k(n, correct, k) == pytest.approx(share)
 
 
 def test_programs_of_a_model_need_consent_and_those_of_an_import_do_not():

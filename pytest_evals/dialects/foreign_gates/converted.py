@@ -111,11 +111,10 @@ def _lm_eval(values: Values, place: str, bound: _Bound, what: str) -> Converted:
         if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
             found.left_out.append(f"the task {task!r}: it has no name")
             continue
-        for gate in _gates_of(task, bound, what, found):
-            found.gates.append(gate)
+        found.gates += _gates_of(task, bound, what, found)
         found.add_task(task["name"], {**values, **task}.get("num_fewshot"))
         own = [key for key in task if key not in ("name", "metrics", "num_fewshot")]
-        found.left_out += [f"{key} of {task['name']}: no equal here" for key in own]
+        found.left_out += [f"{key} of {task['name']}: not supported" for key in own]
     if not found.gates:
         raise UnconvertibleError("; ".join(found.left_out) or "it has no metric")
     server = {k: v for k, v in values.items() if k in _FLAGS}

@@ -3,7 +3,6 @@ formats share."""
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from pytest_evals.errors import EvalsError
+from pytest_evals.gates.read.text import ConditionError, read_number
 
 Values = Mapping[str, Any]
 """The content of a file."""
@@ -33,13 +33,11 @@ _NO_ANSWER = frozenset(
     }
 )
 """Keys that change no number."""
-
-
 _MOST_PARTS = 1000
 
 
 class UnconvertibleError(EvalsError):
-    """A file, or a task of it, that has no equal form here."""
+    """A file or a task that cannot be converted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Converted:
     Args:
         tasks: Tasks of lm-eval that are its group.
         file: Its own task file instead of a group.
-        left_out: What of the file has no form here, with the reason.
+        left_out: Parts of the file that are not converted, with the reason.
     """
 
     tasks: list[Mapping[str, Any]] = field(default_factory=list)
@@ -84,24 +82,19 @@ class Converted:
         """Add the keys that are not converted and may change a number."""
         known = _NO_ANSWER.union(read)
         others = sorted(str(key) for key in values if key not in known)
-        self.left_out += [f"{key}: no equal here" for key in others]
+        self.left_out += [f"{key}: not supported" for key in others]
 
 
 def number(where: str, value: object) -> float:
     """A number of a file, which may be text or a percentage.
 
     Raises:
-        UnconvertibleError: It is none.
+        UnconvertibleError: It is not a finite number.
     """
-    text = str(value).strip()
-    scale = 0.01 if text.endswith("%") else 1.0
     try:
-        found = math.nan if isinstance(value, bool) else float(text.removesuffix("%"))
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
-        raise UnconvertibleError(f"{where} is {value!r}, not a number")
-    return found * scale if scale != 1 else found
+        return float(read_number(value, where))
+    except ConditionError:
+        raise UnconvertibleError(f"{where} is {value!r}, not a number") from None
 
 
 def expected(

@@ -21,10 +21,10 @@ from pytest_evals.dialects.foreign_gates.suite import (
 class TrtTask(NamedTuple):
     """A task of TensorRT-LLM's ``accuracy_core.py``."""
 
-    task: str  # of lm-eval; empty without one
+    task: str  # of lm-eval; empty if none has its scores
     metric: str
     n: int  # NUM_SAMPLES
-    differs: str = ""  # its difference to lm-eval's task, or why there is no task
+    reason: str  # why scores differ from lm-eval's, or cannot be compared with any
     alpha: float = 0.05
     sigma: float = 50.0
     higher_is_better: bool = True
@@ -91,7 +91,7 @@ def convert_trt(values: Values, place: str, stem: str) -> Converted:
     task = TRT_TASKS[max(names, key=len)]
     if not task.task:
         raise UnconvertibleError(
-            f"its scores are not those of a task here: {task.differs}"
+            f"its scores are not those of a task here: {task.reason}"
         )
     found = Converted()
     found.add_task(task.task)
@@ -107,7 +107,7 @@ def convert_trt(values: Values, place: str, stem: str) -> Converted:
             selected.add(key)
     if not found.gates:
         raise UnconvertibleError("it has no accuracy")
-    found.left_out.insert(0, f"{task.differs}; the gates are advisory")
+    found.left_out.insert(0, f"{task.reason}; the gates are advisory")
     found.commands.append(
         f"pytest --model=NAME=serve:COMMAND {shlex.quote(place)}, with a NAME of "
         "gates.yaml"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,12 +60,11 @@ def _tokenspeed_server(values: Values, found: Converted) -> str:
         found.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
     if not text:
         raise UnconvertibleError("it has no server.command")
-    shown, changed = re.subn(r"(--port[ =])\d+", r"\1{port}", text)
+    spec, changed = re.subn(r"(--port[ =])\d+", r"\1{port}", text)
     if not changed:
         found.left_out.append("server.command has no --port: add --port {port}")
-    spec = shown
     if re.search(r"[$;|&`]", text):
-        spec = f"bash -c {shlex.quote(shown)}"
+        spec = f"bash -c {shlex.quote(spec)}"
     names = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
     spec = " ".join([*names, spec])
     if path := urlsplit(str(ready.get("url") or "")).path:
@@ -83,16 +83,10 @@ def _words(where: str, text: str) -> Sequence[str]:
 
 def _after(words: Sequence[str], option: str) -> list[str]:
     """The values of an option, up to the next one."""
-    return [*_values_after(words, option)]
-
-
-def _values_after(words: Sequence[str], option: str) -> Iterator[str]:
+    found: list[str] = []
     for start, word in enumerate(words):
         if word.startswith(f"{option}="):
-            yield word.partition("=")[2]
-        if word != option:
-            continue
-        for value in words[start + 1 :]:
-            if value.startswith("--"):
-                break
-            yield value
+            found.append(word.partition("=")[2])
+        elif word == option:
+            found += takewhile(lambda one: not one.startswith("--"), words[start + 1 :])
+    return found

@@ -23,6 +23,15 @@ GSM8K_TOLERANCE = 0.08
 GPQA_TOLERANCE = 0.05
 """``test_gpqa_correctness.py``."""
 _GSM8K_QUESTIONS = 1319
+_SERVER_KEYS = frozenset(
+    {
+        "env",
+        "request_timeout_seconds",
+        "rocm_request_timeout_seconds",
+        "server_args",
+        "startup_max_wait_seconds",
+    }
+)
 
 
 def convert_vllm_server(values: Values, place: str, _: str) -> Converted:
@@ -56,12 +65,6 @@ def convert_vllm_server(values: Values, place: str, _: str) -> Converted:
     read |= {"use_chat_completions", "max_concurrency", *_SERVER_KEYS}
     found.list_others(values, read)
     return found
-
-
-_SERVER_KEYS = {"server_args", "env", "startup_max_wait_seconds"} | {
-    "request_timeout_seconds",
-    "rocm_request_timeout_seconds",
-}
 
 
 def _gpqa(values: Values, place: str) -> Converted:

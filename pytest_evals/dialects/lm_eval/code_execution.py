@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.evaluate_library import CODE_EVAL
+from pytest_evals.sandbox.separation import imported_modules, used_names
 
 _IMPORTS = frozenset(
     {
@@ -22,7 +23,7 @@ _IMPORTS = frozenset(
         *("re", "statistics", "string", "textwrap", "typing"),
     }
 )
-"""Modules that execute nothing, apart from ``evaluate``."""
+"""Modules that execute no strings. ``evaluate`` does only in metrics that it loads."""
 _NAMES = frozenset({"exec", "eval", "compile", "__import__", "globals", "getattr"})
 
 
@@ -61,7 +62,7 @@ def _tree(file: str) -> ast.AST | None:
 
 
 def _loaded(tree: ast.AST) -> Iterator[str | None]:
-    """Yield what each call of a function ``load`` names; ``None`` if unknown."""
+    """Yield the first argument of each call of ``load``; ``None`` if not a constant."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -78,15 +79,6 @@ def _loads_code_eval(tree: ast.AST | None) -> bool:
 def _is_harmless(tree: ast.AST | None) -> bool:
     if tree is None or any(name not in CODE_EVAL for name in _loaded(tree)):
         return False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in _NAMES:
-            return False
-        if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or "" if not node.level else ""]
-        else:
-            continue
-        if any(name.partition(".")[0] not in _IMPORTS for name in names):
-            return False
-    return True
+    return _NAMES.isdisjoint(used_names(tree)) and _IMPORTS.issuperset(
+        imported_modules(tree)
+    )

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, get_args
 from pytest_evals.core.gate import Policy, Scope
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.read import values
-from pytest_evals.gates.read.tolerance import SIDES, read_tolerance, read_value
+from pytest_evals.gates.read.text import read_number
+from pytest_evals.gates.read.tolerance import SIDES, read_tolerance
 from pytest_evals.gates.read.values import PROTOCOL_KEYS, Parser
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
@@ -53,7 +54,7 @@ KEYS: Mapping[str, GateKey] = {
     "min": GateKey(values.bound(">="), _NUMBER, "Smallest value that passes."),
     "max": GateKey(values.bound("<="), _NUMBER, "Largest value that passes."),
     "value": GateKey(
-        read_value,
+        lambda key, value: read_number(value, key),
         _NUMBER,
         "Expected value, whose tolerance is the smallest value that passes.",
         is_condition=True,

@@ -23,7 +23,7 @@ _BOTH = "tolerance: {below: 4%, above: 10%}"
 
 
 class Tolerance(NamedTuple):
-    """An allowed distance. ``relative``: it is a share of the expected value."""
+    """An allowed distance; ``relative`` if it is a share of the expected value."""
 
     distance: Decimal
     relative: bool
@@ -54,11 +54,6 @@ def bounds_of(
     if value is None or tolerance is None:  # reported by its parser
         return None
     return _bounds_around(value, tolerance)
-
-
-def read_value(key: str, value: object) -> Decimal:
-    """The expected value."""
-    return read_number(value, key)
 
 
 def read_tolerance(key: str, value: object) -> Mapping[str, Tolerance]:

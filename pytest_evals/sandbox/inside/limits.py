@@ -1,4 +1,4 @@
-"""ProgramLimits of a process, set in the process itself before it runs a program."""
+"""Limits of a process, set in the process itself before it runs a program."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def apply_limits(limits: Mapping[str, Any], n_threads: int) -> None:
     """Set the limits of this process and its descendants.
 
     Args:
-        limits: The fields of ``ProgramLimits``.
+        limits: Fields of ``ProgramLimits``.
         n_threads: Threads that the user runs already, which count as processes.
     """
     cpu = max(1, int(limits["cpu_s"]))

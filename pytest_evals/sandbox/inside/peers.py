@@ -53,13 +53,14 @@ class Peer:
 
     def encoded(self, value: Any) -> Any:
         """Return JSON for a value, or for a handle of it."""
-        return encode(value, self._handle)
+        return encode(value, self.handle)
 
     def decoded(self, data: Any) -> Any:
         """Return the value of JSON."""
         return decode(data, self._object)
 
-    def _handle(self, value: Any) -> Any:
+    def handle(self, value: Any) -> Any:
+        """Return JSON of a handle, also for a value that has a plain form."""
         if isinstance(value, Remote):
             return {"handle": [_OTHER[self.side], value._evals_number]}
         if self.side == "tests" and not callable(value):
@@ -75,7 +76,7 @@ class Peer:
         return self._objects[number] if side == self.side else Remote(self, number)
 
     def ask(self, op: str, target: int, *arguments: Any, **named: Any) -> Any:
-        """Have the other end do something with one of its objects."""
+        """Let the other end use one of its objects; return the result."""
         self.send({
             "op": op,
             "target": target,
@@ -93,7 +94,7 @@ class Peer:
             return self.decoded(message.get("value"))
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what the other end asks for; return the reply."""
+        """Use an object for the other end; return the reply."""
         arguments = [self.decoded(one) for one in message["arguments"]]
         named = {key: self.decoded(one) for key, one in message["named"].items()}
         try:
@@ -134,10 +135,6 @@ class Peer:
         if self.side == "tests" and op != "call":
             raise TypeError("this object can only be called")
         return _OPERATIONS[op](self._objects[target], *arguments, **named)
-
-    def keep(self, value: Any) -> Any:
-        """Return JSON of a handle, also for a value that has a plain form."""
-        return self._handle(value)
 
     def _update(self, arguments: tuple[Any, ...], changed: Mapping[str, Any]) -> None:
         """Apply the changes of mutable arguments."""
@@ -296,4 +293,4 @@ def _name(peer: Peer, names: Mapping[str, Any], name: str) -> dict[str, Any]:
     try:
         return {"value": peer.encoded(value)}
     except RecursionError:
-        return {"value": peer.keep(value)}
+        return {"value": peer.handle(value)}

@@ -12,10 +12,11 @@ from contextlib import suppress
 from .limits import FIRST_UID
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_KILL_S = 10.0
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of a process; Linux only, elsewhere none."""
+    """Return the children of a process; on Linux only, elsewhere none."""
     if not _HAS_CHILDREN:
         return [one for one, parent in _parents() if parent == pid]
     try:
@@ -56,10 +57,10 @@ def memory(pid: int) -> int:
 
 
 def n_threads(uid: int) -> int:
-    """Return the number of threads of a user; 0 where this is unknown."""
-    total = 0
+    """Return the number of threads of a user; an upper limit outside Linux."""
     if sys.platform != "linux":
         return 4096
+    total = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -70,19 +71,20 @@ def n_threads(uid: int) -> int:
     return total
 
 
-def end_all(uid: int, groups: list[int], seconds: float = 10) -> bool:
-    """Kill and reap every descendant; return whether none is left.
+def end_all(uid: int, groups: list[int]) -> None:
+    """Kill and reap every descendant. One that does not end in time, as in a system
+    call of a broken disk, is tried again after the next program.
 
     Args:
         uid: The user of the descendants, if they have one of their own; else 0.
         groups: Process groups of the children, for systems without ``/proc``.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + _KILL_S
     for group in groups:
         _kill(-group, signal.SIGKILL)
     while not _reaped() or children(os.getpid()):
         if time.monotonic() > end:
-            return False
+            return
         found = [one for one in descendants(os.getpid()) if one not in groups]
         if found and uid >= FIRST_UID:  # others may have processes of their own
             _kill_user(uid)
@@ -91,13 +93,10 @@ def end_all(uid: int, groups: list[int], seconds: float = 10) -> bool:
             for pid in found:
                 _kill(pid, number)
         time.sleep(0.0005)
-    return True
 
 
 def _kill_user(uid: int) -> None:
     """Kill all processes of a user at once, from a process of this user."""
-    if not any(True for _ in descendants(os.getpid())):
-        return
     pid = os.fork()
     if pid == 0:
         try:

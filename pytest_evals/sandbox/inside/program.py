@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import os
 import sys
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .frames import frame, read_frame, write_all
 from .limits import apply_limits, die_with_parent, drop_root, hide_memory
@@ -19,45 +20,45 @@ from .values import encode
 _FILE = "program.py"
 
 
-class ProgramSetup:
-    """What a process is given: descriptors, its folder, user and limits."""
+class ProgramSetup(NamedTuple):
+    """Descriptors, folder, user and limits of a process. ``peer``: the socket to the
+    other process, or -1."""
 
-    def __init__(self, **values: Any) -> None:
-        self.control: int = values["control"]
-        self.report: int = values["report"]
-        self.peer: int = values["peer"]
-        self.output: tuple[int, int] = values["output"]
-        self.folder: str = values["folder"]
-        self.uid: int = values["uid"]
-        self.n_threads: int = values["n_threads"]
-        self.parent: int = values["parent"]
-        self.limits: Mapping[str, Any] = values["limits"]
+    report: int
+    peer: int
+    output: tuple[int, int]
+    folder: str
+    uid: int
+    n_threads: int
+    parent: int
+    limits: Mapping[str, Any]
 
 
 def run(mode: str, place: ProgramSetup) -> NoReturn:
-    """Read the code from the control pipe and run it.
+    """Read the code from descriptor 0 and run it.
 
     The server never reads it: the next program is forked from the server's memory.
     """
     code = 1
+    job: Mapping[str, Any] = {}
     try:
         os.setsid()
         die_with_parent(place.parent)
-        job = read_frame(place.control)
+        job = read_frame(0)
         write_all(place.report, frame({"read": True}))
-        _enter(mode, job, place)
-        code = _MODES[mode](job, place)
+        code = _MODES[mode](job, _enter(mode, job, place))
     except SystemExit as error:
         code = _exit_code(error.code)
     except BaseException as error:  # noqa: BLE001 - as the interpreter does
-        _print_traceback(error)
+        _print_traceback(error, job.get("code", ""))
     finally:
         code = _finish(code)
         os._exit(code)
 
 
-def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> None:
-    """Leave the server's descriptors, environment and rights."""
+def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> ProgramSetup:
+    """Leave the server's descriptors, environment and rights; return the setup with
+    the new descriptors."""
     os.chdir(place.folder)
     for name, data in job.get("files", {}).items():
         _write(name, bytes.fromhex(data))
@@ -68,7 +69,7 @@ def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> None:
         os.lseek(given, 0, os.SEEK_SET)
     if mode != "tests" and place.uid and place.limits["enforced"]:
         _give_away(place.folder, place.uid)
-    _keep_descriptors(given, place)
+    place = _keep_descriptors(given, place)
     if place.limits["enforced"]:
         for name in ("HOME", "TMPDIR"):
             os.environ[name] = place.folder
@@ -77,24 +78,21 @@ def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> None:
     if mode == "tests":
         hide_memory()
     _open_streams()
+    return place
 
 
-def _keep_descriptors(given: int, place: ProgramSetup) -> None:
+def _keep_descriptors(given: int, place: ProgramSetup) -> ProgramSetup:
     """Close all descriptors but standard ones, the report and the peer."""
     os.dup2(given, 0)
     os.dup2(place.output[0], 1)
     os.dup2(place.output[1], 2)
-    kept = 3
-    for descriptor in sorted({place.report, place.peer} - {-1}):
-        os.dup2(descriptor, kept)
-        if descriptor == place.report:
-            place.report = kept
-        else:
-            place.peer = kept
-        kept += 1
-    os.closerange(kept, 65536)
-    for descriptor in range(3, kept):
-        os.set_inheritable(descriptor, False)
+    new = {-1: -1}
+    for at, descriptor in enumerate(sorted({place.report, place.peer} - {-1}), 3):
+        os.dup2(descriptor, at)
+        os.set_inheritable(at, False)
+        new[descriptor] = at
+    os.closerange(2 + len(new), 65536)
+    return place._replace(report=new[place.report], peer=new[place.peer])
 
 
 def _open_streams() -> None:
@@ -133,16 +131,13 @@ def _give_away(folder: str, uid: int) -> None:
             os.chown(os.path.join(root, name), uid, uid)
 
 
-class _Source:
-    """The program's text, for its tracebacks."""
-
-    text = ""
-
-
 def _compiled(source: str, file: str = "<string>") -> Any:
     """Compile; by default under the name that errors have in ``code_eval``."""
-    _Source.text = source
     return compile(source, file, "exec", dont_inherit=True)
+
+
+def _report(place: ProgramSetup, message: Any) -> None:
+    write_all(place.report, json.dumps(message).encode())
 
 
 def _names() -> dict[str, Any]:
@@ -166,7 +161,7 @@ def _call(job: Mapping[str, Any], place: ProgramSetup) -> int:
     name = job["call"]
     function = names[name] if target is None else getattr(target, name)
     value = encode(function(*job["arguments"]), _has_no_data)
-    write_all(place.report, frame({"value": value}))
+    _report(place, {"value": value})
     return 0
 
 
@@ -186,20 +181,18 @@ def _serve(job: Mapping[str, Any], place: ProgramSetup) -> NoReturn:
 
 
 def _tests(job: Mapping[str, Any], place: ProgramSetup) -> int:
-    text = outcome(place.peer, job["tests"])
-    write_all(place.report, frame({"outcome": text}))
+    _report(place, {"outcome": outcome(place.peer, job["tests"])})
     os._exit(0)
 
 
 def _together(job: Mapping[str, Any], place: ProgramSetup) -> int:
     """Run program and tests in one interpreter, as the tests need."""
-    send = write_all
     text = "passed"
     try:
         exec(_compiled(job["code"] + "\n" + job["tests"]), _names())
     except BaseException as error:  # noqa: BLE001 - every exception fails the tests
         text = f"failed: {error}"
-    send(place.report, frame({"outcome": text, "secret": job["secret"]}))
+    _report(place, {"outcome": text, "secret": job["secret"]})
     os._exit(0)
 
 
@@ -212,17 +205,13 @@ _MODES = {
 }
 
 
-def _print_traceback(error: BaseException) -> None:
+def _print_traceback(error: BaseException, source: str) -> None:
     """Print the traceback of the program's lines."""
     import linecache
     import traceback
 
-    linecache.cache[_FILE] = (
-        len(_Source.text),
-        None,
-        _Source.text.splitlines(keepends=True),
-        _FILE,
-    )
+    lines = source.splitlines(keepends=True)
+    linecache.cache[_FILE] = (len(source), None, lines, _FILE)
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
         trace = trace.tb_next

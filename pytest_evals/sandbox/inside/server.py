@@ -30,14 +30,18 @@ from .limits import (
 from .processes import descendants, end_all, memory, n_threads
 
 _POLL_S = 0.002
-"""Interval at which a process is looked at that has no descriptor."""
+"""Interval at which a process without a descriptor is checked."""
+_CONTROL = 0
+"""Descriptor of jobs; the session has ended when it is closed."""
+_LONGEST_REPORT = 1 << 24
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _WATCH_S = 0.05
 """Interval at which memory and disk are measured."""
 
 
 class ForkedProcess(NamedTuple):
-    """A forked process."""
+    """A process of a program or its tests. ``handle``: its descriptor, -1 without one;
+    ``report``: the pipe of its report."""
 
     pid: int
     handle: int
@@ -47,14 +51,13 @@ class ForkedProcess(NamedTuple):
 class ProgramRun:
     """One program with its tests."""
 
-    def __init__(self, header: Mapping[str, Any], control: int) -> None:
+    def __init__(self, header: Mapping[str, Any]) -> None:
         self.mode: str = header["mode"]
         self.limits: Mapping[str, Any] = header["limits"]
         self.folder = _new_folder()
         self.uid = self._uid_of_tests = 0
-        self._control = control
         self._outputs: dict[int, bytearray] = {}
-        self._reports: dict[int, bytearray] = {}
+        self._report = bytearray()
         self._processes: list[ForkedProcess] = []
         self.reason = ""
         self._start = time.monotonic()
@@ -64,28 +67,24 @@ class ProgramRun:
         try:
             code = self._run()
         finally:
-            ended = end_all(self.uid, [one.pid for one in self._processes])
+            end_all(self.uid, [one.pid for one in self._processes])
             _remove(self.folder)
         self._drain()
-        reply: dict[str, Any] = {
+        for _, handle, report in self._processes:
+            os.close(report)
+            if handle >= 0:
+                os.close(handle)
+        for descriptor in self._outputs:
+            os.close(descriptor)
+        out, err = (one.decode("utf-8", "replace") for one in self._outputs.values())
+        return {
             "exit": code,
             "reason": self.reason,
             "wall_s": time.monotonic() - self._start,
-            "stdout": "",
-            "stderr": "",
-            "ended": ended,
+            "stdout": out,
+            "stderr": err,
+            "report": self._report.hex(),
         }
-        for name, data in zip(
-            ("stdout", "stderr"), self._outputs.values(), strict=True
-        ):
-            reply[name] = bytes(data).decode("utf-8", "replace")
-        reply["report"] = bytes(self._reports[self._processes[-1].report]).hex()
-        for descriptor in (*self._outputs, *self._reports):
-            os.close(descriptor)
-        for one in self._processes:
-            if one.handle >= 0:
-                os.close(one.handle)
-        return reply
 
     def _run(self) -> int | None:
         out, err = os.pipe(), os.pipe()
@@ -121,7 +120,6 @@ class ProgramRun:
             program.run(
                 mode,
                 program.ProgramSetup(
-                    control=self._control,
                     report=writer,
                     peer=peer,
                     output=writers,
@@ -134,13 +132,12 @@ class ProgramRun:
             )
         os.close(writer)
         read_frame(reader)
-        self._reports[reader] = bytearray()
         self._processes.append(ForkedProcess(pid, _pidfd(pid), reader))
 
     def _watch(self, main: ForkedProcess) -> int | None:
         """Wait for the main process; return its exit code, negative for a signal."""
         poll = select.poll()
-        poll.register(self._control, select.POLLHUP)
+        poll.register(_CONTROL, select.POLLHUP)
         if main.handle >= 0:
             poll.register(main.handle, select.POLLIN)
         for descriptor in (*self._outputs, main.report):
@@ -167,10 +164,10 @@ class ProgramRun:
     def _exhausted(
         self, ready: list[tuple[int, int]], main: ForkedProcess
     ) -> Iterator[int]:
-        """Read what is there; yield descriptors at their end. Ends this process if the
+        """Read available data; yield descriptors at their end. Ends this process if the
         session has ended."""
         for descriptor, event in ready:
-            if descriptor == self._control:
+            if descriptor == _CONTROL:
                 if event & (select.POLLHUP | select.POLLERR):
                     end_all(self.uid, [])
                     _remove(self.folder)
@@ -186,15 +183,11 @@ class ProgramRun:
         return code
 
     def _read(self, descriptor: int) -> bool:
-        """Read what is there; return whether more may come."""
-        try:
-            data = os.read(descriptor, 65536)
-        except BlockingIOError:
-            return True
-        kept = self._outputs.get(descriptor)
-        most = self.limits["output_bytes"]
-        if kept is None:
-            kept, most = self._reports[descriptor], 1 << 24
+        """Read available data; return whether more may come."""
+        data = os.read(descriptor, 65536)
+        kept, most = self._report, _LONGEST_REPORT
+        if descriptor in self._outputs:
+            kept, most = self._outputs[descriptor], self.limits["output_bytes"]
         kept += data[: most - len(kept)]
         if len(kept) >= most:
             self.reason = "output"
@@ -203,14 +196,8 @@ class ProgramRun:
     def _drain(self) -> None:
         """Read the rest of the output, once nobody writes any more."""
         for descriptor in (*self._outputs, self._processes[-1].report):
-            os.set_blocking(descriptor, False)
             while self.reason != "output" and select.select([descriptor], [], [], 0)[0]:
-                before = len(self._outputs.get(descriptor, b""))
                 if not self._read(descriptor):
-                    break
-                if descriptor in self._outputs and before == len(
-                    self._outputs[descriptor]
-                ):
                     break
 
     def _measure(self) -> float:
@@ -300,10 +287,10 @@ def main(modules: list[str]) -> None:
         # Forked processes do not write to the pages of these objects.
         gc.collect()
         gc.freeze()
-    write_all(replies, frame({"ready": True, "python": sys.version}))
+    write_all(replies, frame({"ready": True}))
     while True:
         try:
-            header = read_frame(0)
+            header = read_frame(_CONTROL)
         except EOFError:
             return
-        write_all(replies, frame(ProgramRun(header, 0).run()))
+        write_all(replies, frame(ProgramRun(header).run()))

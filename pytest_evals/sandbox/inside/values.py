@@ -12,28 +12,20 @@ from collections.abc import Callable
 from typing import Any
 
 Keep = Callable[[Any], Any]
-"""What a value without a plain form becomes: JSON for a handle, or an exception."""
+"""Returns JSON of a handle for a value without a plain form, or raises an exception."""
 
-_SEQUENCES: tuple[tuple[str, type], ...] = (
-    ("list", list),
-    ("tuple", tuple),
-    ("set", set),
-    ("frozenset", frozenset),
-)
+_SEQUENCES: dict[str, Any] = {
+    kind.__name__: kind for kind in (list, tuple, set, frozenset)
+}
 _MAKERS: dict[str, Callable[..., Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
+    **_SEQUENCES,
     "int": lambda text: int(text, 16),
-    "float": lambda text: float(text),
+    "float": float,
     "complex": complex,
     "bytes": bytes.fromhex,
     "bytearray": bytearray.fromhex,
-    "range": lambda *ends: range(*ends),
+    "range": range,
 }
-
-
 _LIBRARY: dict[str, tuple[str, str]] = {
     "Decimal": ("decimal", ""),
     "Fraction": ("fractions", ""),
@@ -56,9 +48,9 @@ def encode(value: Any, keep: Keep) -> Any:
         return {"int": [format(int.__index__(value), "x")]}
     if isinstance(value, float):
         return {"float": [float.__repr__(value)]}
-    for name, kind in _SEQUENCES:
+    for name, kind in _SEQUENCES.items():
         if isinstance(value, kind):
-            return {name: [[encode(one, keep) for one in kind.__iter__(value)]]}  # type: ignore[attr-defined]
+            return {name: [[encode(one, keep) for one in kind.__iter__(value)]]}
     return _rare(value, keep)
 
 
@@ -118,7 +110,7 @@ def decode(data: Any, handle: Callable[[Any], Any]) -> Any:
             import numpy
 
             return numpy.array(decode(parts[1], handle), numpy.dtype(str(parts[0])))
-        if name in dict(_SEQUENCES):
+        if name in _SEQUENCES:
             parts = [[decode(one, handle) for one in parts[0]]]
         if name in _LIBRARY:
             module, method = _LIBRARY[name]

@@ -16,6 +16,7 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
     resolve_normalizer,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import references
+from pytest_evals.scorers.code_eval import pass_at_k
 from pytest_evals.scorers.custom_metrics.metric import (
     Libraries,
     SampleLevelComputation,
@@ -173,14 +174,6 @@ class PassAtK(SamplingMetric):
         self.check_number(len(scores), k)
         n = max(len(scores), self.n or 0)
         return pass_at_k(n, scores.count(1), k)
-
-
-def pass_at_k(n: int, n_correct: int, k: int) -> float:
-    """Return the probability that ``k`` of ``n`` answers, drawn without replacement,
-    include a correct one."""
-    if n - n_correct < k:
-        return 1.0
-    return 1.0 - math.prod(1.0 - k / i for i in range(n - n_correct + 1, n + 1))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
     helm_normalizer,
     helm_normalizer_published,
 )
-from pytest_evals.guests.lighteval.metrics.repeats import g_pass_at_k, pass_at_k
+from pytest_evals.guests.lighteval.metrics.repeats import g_pass_at_k
 from pytest_evals.guests.lighteval.metrics.rouge import fragment_lengths
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
@@ -38,15 +38,6 @@ from pytest_evals.scorers.custom_metrics.response import ModelResponse
 def score(name, golds, preds, **specific):
     doc = Doc("", golds, list(range(len(golds))), specific=specific)
     return CATALOGUE[name]().compute_sample(doc, ModelResponse(text=preds))
-
-
-@given(st.integers(1, 8), st.data())
-def test_pass_at_k_is_the_proportion_of_draws_that_contain_a_correct_answer(n, data):
-    right = data.draw(st.integers(0, n))
-    k = data.draw(st.integers(1, n))
-    draws = list(combinations([True] * right + [False] * (n - right), k))
-    share = sum(map(any, draws)) / len(draws)
-    assert pass_at_k(n, right, k) == pytest.approx(share)
 
 
 @given(st.integers(1, 7), st.data())
