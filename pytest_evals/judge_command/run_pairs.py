@@ -109,7 +109,7 @@ class ColumnPairs:
             fix=fix,
         )
 
-    def _turned(self, *values: float) -> list[Pair]:
+    def _flipped(self, *values: float) -> list[Pair]:
         """The documents with these values before and now, 1 for correct ones."""
         before, now = self._before.correct, self._run.correct
         if not (before and now):
@@ -137,8 +137,8 @@ class ColumnPairs:
             return Comparison(name=name, refused=(f"{task}: {fault}",))
         return Comparison(
             name=name,
-            worse=tuple(self._changes_of(task, self._turned(1, 0))),
-            better=tuple(self._changes_of(task, self._turned(0, 1))),
+            worse=tuple(self._changes_of(task, self._flipped(1, 0))),
+            better=tuple(self._changes_of(task, self._flipped(0, 1))),
             n_paired=len(self._pairs),
             warnings=() if overlap is None else (f"{task}: {overlap.text}",),
         )

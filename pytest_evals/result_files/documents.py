@@ -134,7 +134,7 @@ def _one(values: Sequence[Any]) -> Any:
 
 
 def as_number(value: Any) -> Any:
-    """A finite number, with text of a table converted; ``None`` for what is none."""
+    """A finite number, with text of a table converted; ``None`` for other values."""
     kind = type(value)
     if kind is float:
         return value if math.isfinite(value) else None
@@ -164,7 +164,7 @@ def digest(value: Any) -> str:
 def shown_fields(
     *, prompt: Any = None, target: Any = None, answer: Any = None, doc: Any = None
 ) -> dict[str, Any]:
-    """What reports show of an answer, with the hashes by which documents are paired."""
+    """Fields of an answer for reports, and the hashes that pair documents."""
     fields: dict[str, Any] = {"doc": doc if isinstance(doc, Mapping) else {}}
     if prompt is not None:
         fields["arguments"] = {"gen_args_0": {"arg_0": prompt}}
@@ -186,8 +186,8 @@ class ForeignRun(MemoryRun):
 
     Args:
         program: Its name, for messages.
-        notes: What a reader of the verdict should know: which of several runs was read,
-            how documents are identified, duplicates.
+        notes: For readers of the verdict: which of several runs was read, how documents
+            are identified, duplicates.
     """
 
     program: str

@@ -39,7 +39,7 @@ _SAMPLE: Mapping[str, Any] = {
     **{"filtered_resps": [], "filter": "none", "metrics": []},
     **dict.fromkeys(("doc_hash", "prompt_hash", "target_hash"), ""),
 }
-"""Keys of its samples files, with what a run of another program lacks."""
+"""Keys of its samples files, with values for runs of other programs."""
 
 
 def write_lm_eval(run: EarlierRun, folder: Path) -> Path:

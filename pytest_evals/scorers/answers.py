@@ -8,7 +8,6 @@ name is the name of the metric, which is the mean over all cases.
 from __future__ import annotations
 
 import json as json_library
-import math
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -339,54 +338,6 @@ def similar(
     )
 
 
-def score_of_value(value: object, answer: str) -> Score:
-    """Convert the return value of a custom scorer.
-
-    Args:
-        value: A boolean, a finite number or a :class:`Score`.
-        answer: Shown if the score itself has no answer.
-
-    Raises:
-        DocumentError: It is something else.
-    """
-    if isinstance(value, Score):
-        if value.unscored:
-            return value
-        number = _number(value.correct if value.value is None else value.value)
-        if number is None:
-            raise _no_number(value.value, "a Score whose value is ")
-        correct = _correct(number) if value.correct is None else value.correct
-        answer = value.answer or answer
-        return replace(value, value=number, correct=correct, answer=answer)
-    number = _number(value)
-    if isinstance(number, bool):
-        return binary(number, "", answer)
-    if number is None:
-        raise _no_number(value)
-    return Score(metric="", value=number, correct=_correct(number), answer=answer)
-
-
-def _number(value: Any) -> bool | int | float | None:
-    """A boolean or a finite number, also of NumPy or torch; ``None`` for anything
-    else."""
-    try:
-        value = value.item() if hasattr(value, "item") else value
-        is_number = isinstance(value, int | float) and math.isfinite(value)
-    except (OverflowError, RuntimeError, TypeError, ValueError):
-        return None
-    return value if is_number else None
-
-
-def _no_number(value: object, begin: str = "") -> DocumentError:
-    shown = "None" if value is None else f"a {type(value).__name__}"
-    if isinstance(value, int | float):
-        shown = repr(value) if isinstance(value, float) else "too large a number"
-    return DocumentError(
-        f"the scorer returned {begin}{shown}\n"
-        "  fix: return True or False, a finite number, or a pytest_evals.Score"
-    )
-
-
 def targets_of(case: Case) -> list[str]:
     """Return the accepted answers of a case.
 
@@ -431,10 +382,6 @@ def binary(correct: bool, fault: str, answer: str) -> Score:
         answer=answer,
         explanation="" if correct else fault,
     )
-
-
-def _correct(value: Any) -> bool | None:
-    return bool(value) if value in (0, 1) else None
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.returned import contexts_of
 from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.judge_replies import read_json, verdict
+from pytest_evals.scorers.judge_replies import read_list, reason_of, verdict
 from pytest_evals.scorers.model_scorer import (
     ATTEMPTS,
     ModelScorer,
@@ -252,7 +252,7 @@ def _read_claims(response: Response) -> list[str]:
     Raises:
         DocumentError: It cannot be read.
     """
-    claims = _list_in(response, "claims")
+    claims = read_list(response.raise_for_error().text, "claims")
     if not all(isinstance(one, str) and one.strip() for one in claims):
         raise DocumentError("claims is not a list of sentences")
     return [*dict.fromkeys(one.strip() for one in claims)]
@@ -264,7 +264,7 @@ def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
     Raises:
         DocumentError: It cannot be read, or they are not one for each number.
     """
-    listed = _list_in(response, "verdicts")
+    listed = read_list(response.raise_for_error().text, "verdicts")
     by_number: dict[int, Finding] = {}
     for position, one in enumerate(listed, 1):
         items = one.items() if isinstance(one, Mapping) else ()
@@ -273,8 +273,7 @@ def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
         if passes is None:
             what = f"verdict {position} is {entry.get('verdict', one)!r:.80}"
             raise DocumentError(f"{what}, not true or false")
-        reason = entry.get("reason", "")
-        found = Finding(passes, reason if isinstance(reason, str) else "")
+        found = Finding(passes, reason_of(entry))
         by_number[_number(entry.get(noun), noun, position)] = found
     if len(listed) != n or {*by_number} != {*range(1, n + 1)}:
         raise DocumentError(f"verdicts are not one for each of the {n} {noun}s")
@@ -297,17 +296,6 @@ def _number(given: Any, noun: str, position: int) -> int:
     if match is None:
         raise DocumentError(f"{noun} is {given!r:.80}, not its number")
     return int(match[1])
-
-
-def _list_in(response: Response, key: str) -> list[Any]:
-    reply = response.raise_for_error().text
-    found = read_json(reply, [key])
-    if found is None:
-        raise DocumentError(f'the reply has no "{key}": {reply[:200]!r}')
-    given = found[key]
-    if not isinstance(given, list):
-        raise DocumentError(f"{key} is {given!r:.80}, not a list")
-    return given
 
 
 _HELP = "help to answer the question"

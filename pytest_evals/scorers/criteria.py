@@ -1,4 +1,4 @@
-"""Criteria of a rubric: aspects that a judge grades one by one."""
+"""Criteria of a rubric, which a judge grades one by one, and the scale of grades."""
 
 from __future__ import annotations
 
@@ -56,3 +56,18 @@ def _criterion(given: Any, number: int) -> Criterion:
     if not (isinstance(name, str) and name and isinstance(text, str) and text):
         raise EvalsError(f"judge: criterion {number}: name and text are strings")
     return Criterion(name=name, text=text, weight=float(weight))
+
+
+def scale_of(given: Any) -> tuple[int, int]:
+    """The lowest and the highest grade of a judge's arguments.
+
+    Raises:
+        EvalsError: They are not two whole numbers in ascending order.
+    """
+    bounds = tuple(given) if isinstance(given, list | tuple) else ()
+    whole = all(type(one) is int for one in bounds)
+    if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
+        raise EvalsError(
+            f"judge: scale is two whole numbers, lowest and highest, not {given!r}"
+        )
+    return bounds

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.http.event_loop import LOOK_S, BackgroundLoop
-from pytest_evals.scorers.answers import score_of_value
+from pytest_evals.scorers.answers import binary
 from pytest_evals.scorers.templates import ScorerTemplate
 from pytest_evals.scorers.user_code import UserCode
 
@@ -142,6 +143,58 @@ def _check_range(value: Any, limits: tuple[float, float] | None, what: str) -> N
         raise DocumentError(
             f"{what} returned {value:g}, outside of its range [{low:g}, {high:g}]"
         )
+
+
+def score_of_value(value: object, answer: str) -> Score:
+    """Convert the return value of a custom scorer.
+
+    Args:
+        value: A boolean, a finite number or a :class:`Score`.
+        answer: Shown if the score itself has no answer.
+
+    Raises:
+        DocumentError: It is something else.
+    """
+    if isinstance(value, Score):
+        if value.unscored:
+            return value
+        number = _number(value.correct if value.value is None else value.value)
+        if number is None:
+            raise _no_number(value.value, "a Score whose value is ")
+        correct = _correct(number) if value.correct is None else value.correct
+        answer = value.answer or answer
+        return replace(value, value=number, correct=correct, answer=answer)
+    number = _number(value)
+    if isinstance(number, bool):
+        return binary(number, "", answer)
+    if number is None:
+        raise _no_number(value)
+    return Score(metric="", value=number, correct=_correct(number), answer=answer)
+
+
+def _number(value: Any) -> bool | int | float | None:
+    """A boolean or a finite number, also of NumPy or torch; ``None`` for anything
+    else."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        is_number = isinstance(value, int | float) and math.isfinite(value)
+    except (OverflowError, RuntimeError, TypeError, ValueError):
+        return None
+    return value if is_number else None
+
+
+def _no_number(value: object, begin: str = "") -> DocumentError:
+    shown = "None" if value is None else f"a {type(value).__name__}"
+    if isinstance(value, int | float):
+        shown = repr(value) if isinstance(value, float) else "too large a number"
+    return DocumentError(
+        f"the scorer returned {begin}{shown}\n"
+        "  fix: return True or False, a finite number, or a pytest_evals.Score"
+    )
+
+
+def _correct(value: Any) -> bool | None:
+    return bool(value) if value in (0, 1) else None
 
 
 def function_scorer(

@@ -118,11 +118,45 @@ def verdict(given: Any) -> bool | None:
     return _VERDICTS.get(str(given).strip().strip(".!").casefold())
 
 
-def spoken_word(reply: str) -> str:
-    """Return a reply that is one word or number, without quotes and marks; empty for
-    any other reply."""
+def read_values(reply: str, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON object of a reply that has one of these keys. The reply may also
+    be the value of a single key, one word or number.
+
+    Raises:
+        DocumentError: There is no such object, or several contradict each other.
+    """
+    found = read_json(reply, keys)
     word = _bare(_spoken(reply))
-    return word if len(word.split()) == 1 else ""
+    if found is None and len(keys) == 1 and len(word.split()) == 1:
+        return {keys[0]: word}
+    if found is None:
+        raise DocumentError(f"the reply has no {listed(keys)}: {reply[:200]!r}")
+    return found
+
+
+def read_list(reply: str, key: str) -> list[Any]:
+    """Return the list under a key of the JSON object of a reply.
+
+    Raises:
+        DocumentError: It is missing or not a list, or several contradict each other.
+    """
+    found = read_json(reply, [key])
+    if found is None:
+        raise DocumentError(f"the reply has no {listed([key])}: {reply[:200]!r}")
+    if not isinstance(found[key], list):
+        raise DocumentError(f"{key} is {found[key]!r:.80}, not a list")
+    return [*found[key]]
+
+
+def reason_of(found: Mapping[str, Any]) -> str:
+    """Return the reason in a reply's object; empty if it is missing or not text."""
+    reason = found.get("reason", found.get("reasoning", ""))
+    return reason if isinstance(reason, str) else ""
+
+
+def listed(keys: Sequence[str]) -> str:
+    """Names in quotes, joined by ``and``."""
+    return " and ".join(f'"{key}"' for key in keys)
 
 
 def _with_keys(

@@ -150,7 +150,7 @@ def judge_request(
     )
 
 
-def with_images(request: Generate, case: Case) -> Generate:
+def with_case_images(request: Generate, case: Case) -> Generate:
     """A judge's request with the images of a case. The prompt is the first part of the
     message: images are at their places in it, and those of later turns at its end."""
     placed = dict(image_option(case, 0)).get(PLACED_IMAGES, ())
@@ -218,8 +218,3 @@ def closed_object(properties: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def listed(keys: Sequence[str]) -> str:
-    """Names in quotes, joined by ``and``."""
-    return " and ".join(f'"{key}"' for key in keys)

@@ -18,9 +18,9 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.judge_replies import read_json, spoken_word
+from pytest_evals.scorers.judge_replies import read_values, reason_of
 from pytest_evals.scorers.model_scorer import ATTEMPTS, asked_again, closed_object
-from pytest_evals.scorers.rubric import RubricScorer, check_labels
+from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.templates import ScorerTemplate
 
 _SYSTEM = (
@@ -140,7 +140,6 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
     for key, text in (("rubric", rubric), ("versus", versus)):
         if not text.strip():
             raise EvalsError(f"pairwise: {key} is {text!r}, not text")
-    check_labels("pairwise", labels, sampled)
     settings: Mapping[str, Any] = {
         "rubric": rubric,
         "versus": versus,
@@ -163,15 +162,10 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
 def _first_wins(response: Response) -> tuple[float, str]:
     """Whether the first answer of a reply wins, and the reason."""
     reply = response.raise_for_error().text
-    found = read_json(reply, [_KEY])
-    if found is None and (word := spoken_word(reply)):
-        found = {_KEY: word}
-    if found is None:
-        raise DocumentError(f'the reply has no "{_KEY}": {reply[:200]!r}')
+    found = read_values(reply, [_KEY])
     given = found[_KEY]
     is_whole = isinstance(given, float) and given.is_integer()
     better = str(int(given) if is_whole else given).strip().removesuffix(".").lower()
     if isinstance(given, bool) or better not in _FIRST_WINS:
         raise DocumentError(f"{_KEY} is {given!r:.80}, not 1, 2 or tie")
-    reason = found.get("reason", found.get("reasoning", ""))
-    return _FIRST_WINS[better], reason if isinstance(reason, str) else ""
+    return _FIRST_WINS[better], reason_of(found)

@@ -17,8 +17,8 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.criteria import Criterion, criteria_of
-from pytest_evals.scorers.judge_replies import read_json, spoken_word, verdict
+from pytest_evals.scorers.criteria import Criterion, criteria_of, scale_of
+from pytest_evals.scorers.judge_replies import listed, read_values, reason_of, verdict
 from pytest_evals.scorers.jury import Ballot, Jury, Ties, jury_of
 from pytest_evals.scorers.model_scorer import (
     ATTEMPTS,
@@ -28,8 +28,7 @@ from pytest_evals.scorers.model_scorer import (
     asked_again,
     closed_object,
     judge_request,
-    listed,
-    with_images,
+    with_case_images,
 )
 from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
 
@@ -72,6 +71,17 @@ class RubricScorer(ModelScorer):
 
     def __post_init__(self) -> None:
         ModelScorer.__post_init__(self)
+        if not isinstance(self.labels_file, str | Path):
+            raise EvalsError(
+                f"{self.name}: labels is the name of a JSONL file, not "
+                f"{self.labels_file!r:.60}\n"
+                "  fix: labels: labels.jsonl, sampled: random"
+            )
+        if self.sampled and not self.labels_file:
+            raise EvalsError(
+                f"{self.name}: sampled is set without labels\n"
+                "  fix: labels: labels.jsonl"
+            )
         _ = self.templates  # its errors name it
 
     @property
@@ -120,7 +130,7 @@ class RubricScorer(ModelScorer):
             return Ballot(member, error=str(error))
         passes = value >= self.threshold
         shown = "pass" if passes else "fail"
-        if self.scale is not None or self.criteria:
+        if self._is_graded:
             shown = f"{value:.3g}"
         return Ballot(member, value, passes, shown, reason, reply=reply)
 
@@ -152,7 +162,7 @@ class RubricScorer(ModelScorer):
             structured=self.structured,
             temperature=self.temperature,
         )
-        return with_images(request, case) if self.images else request
+        return with_case_images(request, case) if self.images else request
 
     def _rubric_text(
         self, case: Case, answered: Response, marks: tuple[str, str]
@@ -178,6 +188,11 @@ class RubricScorer(ModelScorer):
         )
 
     @property
+    def _is_graded(self) -> bool:
+        """Whether values may lie between 0 and 1."""
+        return self.scale is not None or bool(self.criteria)
+
+    @property
     def _keys(self) -> list[str]:
         """Keys of the grades in a reply."""
         whole = "pass" if self.scale is None else "grade"
@@ -201,14 +216,9 @@ class RubricScorer(ModelScorer):
         """
         reply = response.raise_for_error().text
         keys = self._keys
-        found = read_json(reply, keys)
-        if found is None and len(keys) == 1 and (word := spoken_word(reply)):
-            found = {keys[0]: word}
-        if found is None:
-            raise DocumentError(f"the reply has no {listed(keys)}: {reply[:200]!r}")
+        found = read_values(reply, keys)
         value = self._weighted([self._grade(found.get(key), key) for key in keys])
-        reason = found.get("reason", found.get("reasoning", ""))
-        explanation = reason if isinstance(reason, str) else ""
+        explanation = reason_of(found)
         if self.criteria:
             shown = ", ".join(f"{key} {found[key]}" for key in keys)
             explanation = f"{shown}: {explanation}"
@@ -239,10 +249,10 @@ class RubricScorer(ModelScorer):
             return float(given)
         if number and low <= given <= high:
             value = float((given - low) / (high - low))
-            if self.scale is not None or self.criteria or value in (0, 1):
+            if self._is_graded or value in (0, 1):
                 return value
         expected = "true or false" if self.scale is None else "a grade"
-        if self.scale is not None or self.criteria:
+        if self._is_graded:
             expected += f"{' or a number' * (not self.scale)} from {low} to {high}"
         raise DocumentError(f"is {given!r}, not {expected}")
 
@@ -314,10 +324,9 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     aspects = criteria_of(criteria)
     if not rubric and not aspects:
         raise EvalsError("judge needs a rubric or criteria")
-    bounds = None if scale is None else _checked_scale(scale)
+    bounds = None if scale is None else scale_of(scale)
     if temperature < 0:
         raise EvalsError(f"judge: temperature is {temperature!r}, not 0 or above")
-    check_labels("judge", labels, sampled)
     passes_from = 0.5 if threshold is None else threshold
     jury, sources = jury_of(model, models, repeats, vote, ties, passes_from)
     settings: dict[str, Any] = {
@@ -391,33 +400,6 @@ def goal_reached(
         structured=structured,
         name=name,
     )
-
-
-def _checked_scale(given: Sequence[int]) -> tuple[int, int]:
-    bounds = tuple(given) if isinstance(given, list | tuple) else ()
-    whole = all(type(one) is int for one in bounds)
-    if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
-        raise EvalsError(
-            f"judge: scale is two whole numbers, lowest and highest, not {given!r}"
-        )
-    return bounds
-
-
-def check_labels(scorer: str, labels: object, sampled: str) -> None:
-    """Check the arguments for human labels.
-
-    Raises:
-        EvalsError: One is invalid.
-    """
-    if not isinstance(labels, str | Path):
-        raise EvalsError(
-            f"{scorer}: labels is the name of a JSONL file, not {labels!r:.60}\n"
-            "  fix: labels: labels.jsonl, sampled: random"
-        )
-    if sampled and not labels:
-        raise EvalsError(
-            f"{scorer}: sampled is set without labels\n  fix: labels: labels.jsonl"
-        )
 
 
 def _shown(target: Any) -> str:

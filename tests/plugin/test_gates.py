@@ -967,7 +967,7 @@ def gates_file(suite, *entries):
     (suite.evals / "gates.yaml").write_text(text)
 
 
-def refused(result, *lines):
+def assert_refused(result, *lines):
     assert result.ret == REFUSED, result.stdout.str()
     result.stderr.fnmatch_lines([*lines])
 
@@ -979,14 +979,18 @@ def test_gates_that_can_never_fail_are_refused_with_their_lines(suite, way):
         file.write("gates:\n" + "".join(f"  - {gate}\n" for gate in FAULTY))
     result = suite.run(*way, model="scripted:break")
     faults = enumerate(FAULTY.values(), first)
-    refused(result, *(f"*evals/quiz.yaml:{line}: {fault}" for line, fault in faults))
+    assert_refused(
+        result, *(f"*evals/quiz.yaml:{line}: {fault}" for line, fault in faults)
+    )
     assert not (suite.pytester.path / ".evals").exists()
 
 
 def test_a_gates_file_that_names_an_unknown_task_is_refused(both, way):
     gates_file(both, "zoo/exact_match >= 0.5", "quis/exact_match >= 0.5")
     result = both.run(*way, model="scripted:break")
-    refused(result, "*evals/gates.yaml:3: unknown task 'quis'; did you mean 'quiz'?")
+    assert_refused(
+        result, "*evals/gates.yaml:3: unknown task 'quis'; did you mean 'quiz'?"
+    )
 
 
 def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
@@ -999,7 +1003,7 @@ def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
 
 def test_faulty_gates_of_a_group_next_to_a_task_are_refused(both, way):
     both.group("bag", task=[*BOTH], gates=["exact_mach >= 0.5", "exact_match >= 75"])
-    refused(
+    assert_refused(
         both.run(*way),
         "*evals/bag.yaml:*: unknown metric 'exact_mach' of group 'bag'; did *",
         "*evals/bag.yaml:*: exact_match is between 0 and 1, so >= 75 never*",
@@ -1011,8 +1015,11 @@ def test_a_malformed_gate_of_a_group_next_to_a_task_is_refused(both, way):
     result = both.run(*way)
     if way[0] == "evals" and "--evals-tasks=quiz" not in way:  # an unreadable file
         assert result.ret == INTERRUPTED
+        result.stdout.fnmatch_lines(["*unknown operator '=>'; did you mean '>='?*"])
     else:
-        refused(result, "*evals/bag.yaml:*: *unknown operator '=>'; did you mean '>='?")
+        assert_refused(
+            result, "*evals/bag.yaml:*: *unknown operator '=>'; did you mean '>='?"
+        )
 
 
 def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
@@ -1021,7 +1028,7 @@ def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
     for name in ("quiz.yaml", "quiz.jsonl"):
         (both.evals / name).rename(sub / name)
     both.group("bag", task=["quiz"], gates=["exact_mach >= 0.5"])
-    refused(both.run("evals/sub"), "*evals/bag.yaml:*: unknown metric*")
+    assert_refused(both.run("evals/sub"), "*evals/bag.yaml:*: unknown metric*")
 
 
 def test_a_group_gate_is_checked_against_the_ranges_of_all_tasks(both):
@@ -1034,7 +1041,9 @@ def test_a_group_gate_is_checked_against_the_ranges_of_all_tasks(both):
     both.group("bag", task=[*BOTH], gates=["exact_match >= 3"])
     assert both.run("evals").ret == 0
     both.task("zoo")
-    refused(both.run("evals"), "*evals/bag.yaml:*: exact_match is between 0 and 1*")
+    assert_refused(
+        both.run("evals"), "*evals/bag.yaml:*: exact_match is between 0 and 1*"
+    )
 
 
 def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
@@ -1042,7 +1051,7 @@ def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
     monkeypatch.syspath_prepend(both.pytester.path)
     gates_file(both, "quis/exact_match >= 0.5")
     result = both.run("--pyargs", "evals")
-    refused(result, "*gates.yaml:2: unknown task 'quis'; did you mean 'quiz'?")
+    assert_refused(result, "*gates.yaml:2: unknown task 'quis'; did you mean 'quiz'?")
 
 
 def test_validation_reports_an_unknown_task_of_a_gate(both):
@@ -1075,7 +1084,7 @@ def test_all_errors_of_all_gates_are_reported_at_once(both):
     both.task("quiz", gates=["exact_match >= 0"])
     both.task("zoo", gates=["accuracy >= 0.5"])
     gates_file(both, "quis/exact_match >= 0.5")
-    refused(
+    assert_refused(
         both.run("evals", "--evals-gate=exact_match <= 1"),
         "ERROR: evals/quiz.yaml:13: exact_match is between 0 and 1*",
         "--evals-gate: exact_match is between 0 and 1, so <= 1 always holds*",

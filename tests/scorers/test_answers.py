@@ -14,10 +14,10 @@ from pytest_evals.scorers.answers import (
     exact,
     json,
     regex,
-    score_of_value,
     similar,
     starts_with,
 )
+from pytest_evals.scorers.functions import score_of_value
 from pytest_evals.scorers.rubric import judge
 
 

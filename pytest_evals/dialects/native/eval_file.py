@@ -12,6 +12,7 @@ from pytest_evals.core.dialogue import USER
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
+from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.metadata_keys import (
@@ -115,10 +116,10 @@ class _Reader:
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
         top = self._top
-        self._simulator = self._user() if "user" in top else None
-        build = self._case_builder()
-        source = self._data.source()
-        id_column = top.text("id")
+        user = self._simulator = self._user() if "user" in top else None
+        place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
+        row_place = self._data.row_places()
+        cases = self._cases(place, row_place)
         choices_by = self._choices_by()
         self._places: dict[str, Place] = {USER: top.text_place("user")}
         scorers = [] if choices_by is not None else self._scorers()
@@ -133,26 +134,9 @@ class _Reader:
         traces = top.take("traces", bool, False)
         model = read_model(top)
         system = top.text("system")
-        user = self._simulator
         gates = own_gates(top, name, metadata, "eval")
         if top.problems:
             return None
-        place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
-        row_place = self._data.row_places()
-
-        def cases() -> EvalCases:
-            table = source()
-            if id_column and id_column not in table.columns:
-                what = f"id: {unknown_name('column', id_column, table.columns)}"
-                raise TaskFileError([Problem(what, top.place("id"))])
-            found = EvalCases(table, build, id_column)
-            n = len(table) if "rows" in top else 1
-            if row_place is not None and "rows" not in top:
-                n = min(len(table), MOST_ROWS)
-            n = len(table) if self._prompts.has_files else n
-            checked_first(found, place, n, row_place, is_data="rows" not in top)
-            return found
-
         return EvalParts(
             name=name,
             source=top.place("task") if "task" in top else place,
@@ -240,6 +224,29 @@ class _Reader:
             return None
 
     # --- cases ---
+
+    def _cases(
+        self, place: Place, row_place: RowPlaces | None
+    ) -> Callable[[], EvalCases]:
+        """A function that reads the cases and renders the first ones. ``place``: that
+        of the prompt."""
+        top, has_rows = self._top, "rows" in self._top
+        build = self._case_builder()
+        source = self._data.source()
+        id_column = top.text("id")
+
+        def cases() -> EvalCases:
+            table = source()
+            if id_column and id_column not in table.columns:
+                what = f"id: {unknown_name('column', id_column, table.columns)}"
+                raise TaskFileError([Problem(what, top.place("id"))])
+            found = EvalCases(table, build, id_column)
+            n = 1 if row_place is None else min(len(table), MOST_ROWS)
+            n = len(table) if has_rows or self._prompts.has_files else n
+            checked_first(found, place, n, row_place, is_data=not has_rows)
+            return found
+
+        return cases
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top

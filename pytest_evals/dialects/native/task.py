@@ -57,15 +57,16 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         "score": [{one.name: one.settings} for one in parts.scorers],
         "repeats": parts.repeats,
     }
+    asks_more = bool(models) or parts.has_turns
+    longest = partial(runner.follow_up, is_longest=True)
+    score_repeats = partial(runner.score, keeps_repeats=True)
     return Task(
         name=parts.name,
         source=parts.source,
         rows=rows,
         ask=runner.ask,
-        follow_up=runner.follow_up if models or parts.has_turns else None,
-        longest=partial(runner.follow_up, is_longest=True)
-        if models or parts.has_turns
-        else None,
+        follow_up=runner.follow_up if asks_more else None,
+        longest=longest if asks_more else None,
         models=models,
         model_uses=_model_uses(parts),
         asks_model=runner.own_model is None,
@@ -73,9 +74,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         sends_tools=parts.tools is not None and runner.own_model is None,
         score=runner.score,
         begin=runner.begin if runner.begins_early else None,
-        score_repeats=partial(runner.score, keeps_repeats=True)
-        if parts.repeats > 1
-        else None,
+        score_repeats=score_repeats if parts.repeats > 1 else None,
         metrics=choices.metrics if choices else tuple(_metrics(parts.scorers, options)),
         gates=parts.gates,
         row_lines=parts.row_place.with_path if parts.row_place else None,

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = [
+    "BLEURT",
+    "BertScore",
+    "Faithfulness",
+]
+
 BATCH = 20
 """Batch size."""
 
@@ -110,7 +116,7 @@ class TokenEncoder:
         """The embeddings of a string's tokens.
 
         Args:
-            text: The text; what is longer than the model takes is cut off.
+            text: The text, truncated to the maximum length of the model.
             layer: Which layer's output; 0 is the embedding.
 
         Raises:
@@ -131,12 +137,6 @@ class TokenEncoder:
         vectors = torch.nn.functional.normalize(states[layer][0].float(), dim=-1)
         return TokenVectors(vectors.cpu().numpy(), ~special)
 
-
-__all__ = [
-    "BLEURT",
-    "BertScore",
-    "Faithfulness",
-]
 
 _HF: Libraries = (
     ("torch", "torch", "hf"),
