@@ -35,10 +35,11 @@ CHEATS = {
     "AssertionError = KeyError\ndef abs(x): return 0\ndef add(a, b): return 7",
     "trace": "import sys\nsys.settrace(lambda *x: None)\n"
     "sys.excepthook = lambda *x: None\ndef add(a, b): return 7",
-    "kills-the-checker": "import os, signal\ndef add(a, b):\n"
-    "    for n in range(os.getpid() - 3, os.getpid() + 4):\n"
-    "        if n != os.getpid():\n            try: os.kill(n, 0)\n"
-    "            except OSError: pass\n    return 7",
+    "kills-the-checker": "import os\ndef add(a, b):\n"
+    "    for n in range(os.getpid() + 1, os.getpid() + 9):\n        try:\n"
+    "            parent = int(open(f'/proc/{n}/stat').read().split()[3])\n"
+    "            if parent == os.getppid(): os.kill(n, 9)\n"
+    "        except OSError: pass\n    return 7",
     "swallows-the-alarm": "import time, signal\nsignal.signal(signal.SIGALRM, lambda *x: None)\n"
     "end = time.time() + 60\nwhile time.time() < end:\n    try: time.sleep(60)\n"
     "    except BaseException: pass\ndef add(a, b): return a + b",

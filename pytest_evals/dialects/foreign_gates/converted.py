@@ -70,7 +70,7 @@ def recovery(share: float) -> float:
     return math.ceil(round(share * 100, 9)) / 100 - 0.005
 
 
-def convert_vllm(values: Values, place: str, _: str) -> Converted:
+def convert_vllm(values: Values, folder: str, _: str) -> Converted:
     """``.buildkite/lm-eval-harness/configs`` of vLLM, rule ``measured >= value * (1 -
     rtol)``."""
     rtol = number("rtol", values.get("rtol", VLLM_RTOL))
@@ -78,11 +78,11 @@ def convert_vllm(values: Values, place: str, _: str) -> Converted:
     limit = values.get("limit")
     n = limit if isinstance(limit, int) and not isinstance(limit, bool) else None
     return _lm_eval(
-        values, place, lambda value: expected(value, rtol, is_share=True, n=n), what
+        values, folder, lambda value: expected(value, rtol, is_share=True, n=n), what
     )
 
 
-def convert_ascend(values: Values, place: str, _: str) -> Converted:
+def convert_ascend(values: Values, folder: str, _: str) -> Converted:
     """``tests/e2e/models/configs`` of vllm-ascend, rule :func:`close`."""
     kind = str(values.get("model_type", values.get("model", "vllm")))
     if kind in _NO_TEXT:
@@ -102,55 +102,55 @@ def convert_ascend(values: Values, place: str, _: str) -> Converted:
         band = close(value, rtol)
         return around(value, low=band["min"], high=band["max"])
 
-    return _lm_eval(given, place, bound, what)
+    return _lm_eval(given, folder, bound, what)
 
 
-def _lm_eval(values: Values, place: str, bound: _Bound, what: str) -> Converted:
-    found = Converted()
+def _lm_eval(values: Values, folder: str, bound: _Bound, what: str) -> Converted:
+    suite = Converted()
     for task in values["tasks"]:
         if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
-            found.left_out.append(f"the task {task!r}: it has no name")
+            suite.left_out.append(f"the task {task!r}: it has no name")
             continue
-        found.gates += _gates_of(task, bound, what, found)
-        found.add_task(task["name"], {**values, **task}.get("num_fewshot"))
+        suite.gates += _gates_of(task, bound, what, suite)
+        suite.add_task(task["name"], {**values, **task}.get("num_fewshot"))
         own = [key for key in task if key not in ("name", "metrics", "num_fewshot")]
-        found.left_out += [f"{key} of {task['name']}: not supported" for key in own]
-    if not found.gates:
-        raise UnconvertibleError("; ".join(found.left_out) or "it has no metric")
+        suite.left_out += [f"{key} of {task['name']}: not supported" for key in own]
+    if not suite.gates:
+        raise UnconvertibleError("; ".join(suite.left_out))
     server = {k: v for k, v in values.items() if k in _FLAGS}
     environment = values.get("env_vars") or {}
     model = _server(str(values["model_name"]), server, environment)
-    found.commands.append(command(model, values, place))
+    suite.commands.append(command(model, values, folder))
     read = {"model_name", "tasks", "num_fewshot", "limit", "gen_kwargs", "rtol"}
     read |= {"apply_chat_template", "fewshot_as_multiturn", "env_vars", "serve"}
-    found.list_others(values, read | {*_FLAGS})
-    return found
+    suite.list_others(values, read | {*_FLAGS})
+    return suite
 
 
 def _gates_of(
-    task: Values, bound: _Bound, what: str, found: Converted
+    task: Values, bound: _Bound, what: str, suite: Converted
 ) -> Iterator[ConvertedGate]:
     """The gates of a task; metrics without a usable value are listed."""
     name, metrics = task["name"], task.get("metrics") or ()
     if not metrics:
-        found.left_out.append(f"the gate of {name}: it has no metrics")
+        suite.left_out.append(f"the gate of {name}: it has no metrics")
     for metric in [metrics] if isinstance(metrics, Mapping) else metrics:
         if not isinstance(metric, Mapping) or metric.get("value") is None:
-            found.left_out.append(f"a metric of {name}: it has no value: {metric!r}")
+            suite.left_out.append(f"a metric of {name}: it has no value: {metric!r}")
             continue
         named = metric.get("name")
         try:
             value = number(f"{named} of {name}", metric["value"])
             keys = bound(value)
         except UnconvertibleError as error:
-            found.left_out.append(str(error))
+            suite.left_out.append(str(error))
             continue
         yield ConvertedGate(
             {"task": name, "metric": named, **keys}, f"{value:g}: {what}"
         )
 
 
-def convert_compressor(values: Values, place: str, _: str) -> Converted:
+def convert_compressor(values: Values, folder: str, _: str) -> Converted:
     """The block ``lmeval`` of llm-compressor: recovery of the base model's value."""
     block = {
         "task": "gsm8k",
@@ -171,46 +171,46 @@ def convert_compressor(values: Values, place: str, _: str) -> Converted:
             "lmeval names no metric to compare\n"
             "  fix: add metrics: {'exact_match,strict-match': 0.7}"
         )
-    found = Converted()
-    found.add_task(block["task"], block.get("num_fewshot"))
+    suite = Converted()
+    suite.add_task(block["task"], block.get("num_fewshot"))
     for metric, share in shares.items():
         entry = {"task": block["task"], "metric": metric, "baseline": "base"}
         entry |= {"recovery": recovery(number(metric, share))}
         what = f"llm-compressor, round(compressed/base, 2) >= {share}"
-        found.gates.append(ConvertedGate(entry, what))
+        suite.gates.append(ConvertedGate(entry, what))
     server = {k: v for k, v in block.items() if k in _FLAGS}
     base = _server(str(values.get("model", "BASE")), server, {})
     tested = _server("FOLDER_OF_THE_COMPRESSED_MODEL", server, {})
-    found.commands.append(command(base, block, place, "--evals-save-baseline=base"))
-    found.commands.append(command(tested, block, place, "--evals-compare=base"))
+    suite.commands.append(command(base, block, folder, "--evals-save-baseline=base"))
+    suite.commands.append(command(tested, block, folder, "--evals-compare=base"))
     read = {"task", "num_fewshot", "limit", "recovery_threshold", "metrics"}
     read |= {"apply_chat_template", "fewshot_as_multiturn", "add_bos_token"}
-    found.list_others(block, read | {*_FLAGS})
+    suite.list_others(block, read | {*_FLAGS})
     for metric, value in metrics.items():
-        found.left_out.append(f"metrics: {metric}: {value}, which only warns")
+        suite.left_out.append(f"metrics: {metric}: {value}, which only warns")
     own = [key for key in values if key not in ("lmeval", "model", "cadence")]
     if own:
-        found.left_out.append(f"{', '.join(own)}: how the compressed model is made")
-    return found
+        suite.left_out.append(f"{', '.join(own)}: how the compressed model is made")
+    return suite
 
 
-def convert_perf_eval(values: Values, place: str, _: str) -> Converted:
+def convert_perf_eval(values: Values, folder: str, _: str) -> Converted:
     """``workloads`` of vLLM's perf-eval, which has no thresholds."""
-    found = Converted()
+    suite = Converted()
     server, evals = values["vllm"], values["lm_eval"]
     for task in evals.get("tasks") or ():
-        found.add_task(task["name"], task.get("num_fewshot"))
+        suite.add_task(task["name"], task.get("num_fewshot"))
         if "model_args" in task:
-            found.left_out.append(f"model_args of {task['name']}")
+            suite.left_out.append(f"model_args of {task['name']}")
     given = server.get("serve_args") or ""
     words = [*map(str, given)] if isinstance(given, list) else shlex.split(str(given))
     model = server_spec(str(server["model"]), words, server.get("env") or {})
-    found.commands.append(command(model, {}, place))
-    found.left_out.append("gates: the file has no thresholds; add gates.yaml")
+    suite.commands.append(command(model, {}, folder))
+    suite.left_out.append("gates: the file has no thresholds; add gates.yaml")
     for key in ("bfcl", "vllm_bench"):
         if key in values:
-            found.left_out.append(f"{key}: another program")
-    return found
+            suite.left_out.append(f"{key}: another program")
+    return suite
 
 
 CONVERTERS = {

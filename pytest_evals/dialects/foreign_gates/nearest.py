@@ -36,7 +36,7 @@ def nearest(name: str) -> Nearest:
     """The task of lm-eval for another program's evaluation.
 
     Raises:
-        UnconvertibleError: No task has them.
+        UnconvertibleError: No task of lm-eval has its documents.
     """
     if name not in _NEAREST:
         known = ", ".join(sorted(_NEAREST))

@@ -124,16 +124,16 @@ def _called(node: ast.Call) -> str:
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
-def convert_sglang(values: Values, place: str, _: str) -> Converted:
+def convert_sglang(values: Values, folder: str, _: str) -> Converted:
     """Thresholds that :func:`read_sglang` found in a test of SGLang."""
-    found = Converted()
+    suite = Converted()
     for check in values["checks"]:
         try:
             task = nearest(check["eval"])
         except UnconvertibleError as error:
-            found.left_out.append(str(error))
+            suite.left_out.append(str(error))
             continue
-        found.add_task(task.task)
+        suite.add_task(task.task)
         least = number("threshold", check["threshold"])
         edge = math.nextafter(least, math.inf) if check["is_strict"] else least
         entry: dict[str, Any] = {**task._asdict(), "min": edge, "advisory": True}
@@ -142,16 +142,16 @@ def convert_sglang(values: Values, place: str, _: str) -> Converted:
             entry |= {"when": {"model": name}, "id": name}
         sign = ">" if check["is_strict"] else ">="
         origin = f"{check['model'] or check['eval']}: SGLang, {sign} {least:g}"
-        found.gates.append(ConvertedGate(entry, origin))
+        suite.gates.append(ConvertedGate(entry, origin))
         if check["n"]:
-            found.left_out.append(f"num_examples={check['n']} of {check['eval']}")
-    if not found.gates:
-        raise UnconvertibleError("; ".join(found.left_out) or "it has no threshold")
-    found.left_out.insert(
+            suite.left_out.append(f"num_examples={check['n']} of {check['eval']}")
+    if not suite.gates:
+        raise UnconvertibleError("; ".join(suite.left_out))
+    suite.left_out.insert(
         0, "prompts of simple-evals: the suite has lm-eval's, so its gates are advisory"
     )
-    found.commands.append(
+    suite.commands.append(
         f"pytest --model=NAME=serve:COMMAND --evals-apply-chat-template "
-        f"{shlex.quote(place)}, with a NAME of gates.yaml"
+        f"{shlex.quote(folder)}, with a NAME of gates.yaml"
     )
-    return found
+    return suite

@@ -14,7 +14,7 @@ from pytest_evals.gates.read.text import ConditionError, read_number
 
 Values = Mapping[str, Any]
 """The content of a file."""
-_NO_ANSWER = frozenset(
+_IRRELEVANT = frozenset(
     {
         "backend",
         "batch_size",
@@ -32,7 +32,7 @@ _NO_ANSWER = frozenset(
         "timeout_in_minutes",
     }
 )
-"""Keys that change no number."""
+"""Keys that change no score."""
 _MOST_PARTS = 1000
 
 
@@ -80,7 +80,7 @@ class Converted:
 
     def list_others(self, values: Values, read: Iterable[str]) -> None:
         """Add the keys that are not converted and may change a number."""
-        known = _NO_ANSWER.union(read)
+        known = _IRRELEVANT.union(read)
         others = sorted(str(key) for key in values if key not in known)
         self.left_out += [f"{key}: not supported" for key in others]
 
@@ -151,7 +151,7 @@ def server_spec(model: str, words: Sequence[str], environment: Values) -> str:
     ).strip()
 
 
-def command(server: str, values: Values, place: str, *more: str) -> str:
+def command(server: str, values: Values, folder: str, *more: str) -> str:
     """The command that runs a suite as a file does. ``values``: its ``limit``,
     ``gen_kwargs``, ``apply_chat_template`` and ``fewshot_as_multiturn``."""
     chat = bool(values.get("apply_chat_template"))
@@ -166,4 +166,4 @@ def command(server: str, values: Values, place: str, *more: str) -> str:
         words.append("--evals-apply-chat-template")
         if not values.get("fewshot_as_multiturn", True):
             words.append("--evals-fewshot-as-one-turn")
-    return shlex.join([*words, *more, place])
+    return shlex.join([*words, *more, folder])

@@ -19,15 +19,17 @@ from pytest_evals.dialects.foreign_gates.suite import (
 
 
 class TrtTask(NamedTuple):
-    """A task of TensorRT-LLM's ``accuracy_core.py``."""
+    """A task of TensorRT-LLM's ``accuracy_core.py`` with scores of an lm-eval task.
 
-    task: str  # of lm-eval; empty if none has its scores
+    Args:
+        n: ``NUM_SAMPLES``.
+        difference: Why scores differ from lm-eval's.
+    """
+
+    task: str
     metric: str
-    n: int  # NUM_SAMPLES
-    reason: str  # why scores differ from lm-eval's, or cannot be compared with any
-    alpha: float = 0.05
-    sigma: float = 50.0
-    higher_is_better: bool = True
+    n: int
+    difference: str
 
 
 _OWN = "prompts of tensorrt_llm.evaluate: the suite has lm-eval's"
@@ -37,29 +39,25 @@ TRT_TASKS = {
     ),
     "mmlu": TrtTask("mmlu", "acc", 4096, f"{_OWN}, and all documents"),
     "gpqa_diamond": TrtTask(*GPQA, 198, _OWN),
-    "mmmu": TrtTask("", "", 900, "images"),
     "longbench_v1": TrtTask("longbench", "score", 4750, _OWN),
-    "longbench_v2": TrtTask("", "", 215, "their selection of contexts"),
-    "json_mode_eval": TrtTask("", "", 100, "no task of lm-eval"),
-    "cnn_dailymail": TrtTask(
-        "", "", 512, "ROUGE of their summaries", alpha=0.002, sigma=11.06
-    ),
-    "humaneval": TrtTask(
-        "", "", 164, "ROUGE of code, not tests", alpha=0.002, sigma=15.08
-    ),
-    "zero_scrolls": TrtTask(
-        "", "", 80, "ROUGE of their summaries", alpha=0.002, sigma=6.97
-    ),
-    "slimpajama-6b": TrtTask(
-        "", "", 86, "their perplexity", 0.01, 4.48, higher_is_better=False
-    ),
-    "passkey_retrieval": TrtTask("", "", 20, "no task of lm-eval", 0.5, 0.0),
-    "videomme": TrtTask("", "", 300, "video"),
-    "voxpopuli": TrtTask("", "", 32, "audio", higher_is_better=False),
-    "mixed_modality": TrtTask("", "", 1, "images and audio"),
-    "acceptance_length": TrtTask("", "", 1, "acceptance lengths"),
 }
-"""Beginning of a reference file's name → its task and defaults, November 2026."""
+"""Beginning of a reference file's name → its task, November 2026."""
+_ALPHA, _SIGMA = 0.05, 50.0
+"""Of these tasks, without keys in the file."""
+_NO_TASK = {
+    "mmmu": "images",
+    "longbench_v2": "their selection of contexts",
+    "json_mode_eval": "no task of lm-eval",
+    "cnn_dailymail": "ROUGE of their summaries",
+    "humaneval": "ROUGE of code, not tests",
+    "zero_scrolls": "ROUGE of their summaries",
+    "slimpajama-6b": "their perplexity",
+    "passkey_retrieval": "no task of lm-eval",
+    "videomme": "video",
+    "voxpopuli": "audio",
+    "mixed_modality": "images and audio",
+}
+"""Beginning of a reference file's name → why no task of lm-eval has its scores."""
 _SHORT = {"quant_algo": "", "kv_cache_quant_algo": "kv-", "spec_dec_algo": "spec-"}
 """Keys that select an entry → what a name has before their value."""
 _SELECTORS = ("dtype", *_SHORT, "extra_acc_spec")
@@ -81,41 +79,40 @@ def trt_threshold(
     return reference + z * scale if higher_is_better else reference - z * scale
 
 
-def convert_trt(values: Values, place: str, stem: str) -> Converted:
+def convert_trt(values: Values, folder: str, stem: str) -> Converted:
     """``references`` of TensorRT-LLM: an entry for each model and quantization."""
     lower = stem.lower()
-    names = [one for one in TRT_TASKS if lower.startswith(one)]
-    if not names:
-        known = ", ".join(one for one, task in TRT_TASKS.items() if task.task)
+    name = next((one for one in (*TRT_TASKS, *_NO_TASK) if lower.startswith(one)), "")
+    if not name:
+        known = ", ".join(TRT_TASKS)
         raise UnconvertibleError(f"its name is not that of a task: {known}")
-    task = TRT_TASKS[max(names, key=len)]
-    if not task.task:
-        raise UnconvertibleError(
-            f"its scores are not those of a task here: {task.reason}"
-        )
-    found = Converted()
-    found.add_task(task.task)
+    if name in _NO_TASK:
+        what = f"its scores are not those of a task here: {_NO_TASK[name]}"
+        raise UnconvertibleError(what)
+    task = TRT_TASKS[name]
+    suite = Converted()
+    suite.add_task(task.task)
     for model, entries in values.items():
         selected: set[tuple[str, ...]] = set()
         for entry in entries or ():
             key = tuple(str(entry.get(one)) for one in _SELECTORS)
             if key in selected:  # the first entry with these keys is taken
                 shown = ", ".join(f"{k}: {v}" for k, v in entry.items())
-                found.left_out.append(f"a second entry of {model}: {shown}")
+                suite.left_out.append(f"a second entry of {model}: {shown}")
             else:
-                _add_trt(found, task, str(model), entry)
+                _add_trt(suite, task, str(model), entry)
             selected.add(key)
-    if not found.gates:
+    if not suite.gates:
         raise UnconvertibleError("it has no accuracy")
-    found.left_out.insert(0, f"{task.reason}; the gates are advisory")
-    found.commands.append(
-        f"pytest --model=NAME=serve:COMMAND {shlex.quote(place)}, with a NAME of "
+    suite.left_out.insert(0, f"{task.difference}; the gates are advisory")
+    suite.commands.append(
+        f"pytest --model=NAME=serve:COMMAND {shlex.quote(folder)}, with a NAME of "
         "gates.yaml"
     )
-    return found
+    return suite
 
 
-def _add_trt(found: Converted, task: TrtTask, model: str, entry: Values) -> None:
+def _add_trt(suite: Converted, task: TrtTask, model: str, entry: Values) -> None:
     given = entry.get("accuracy")
     specs = {k: v for k, v in entry.items() if k not in _TRT_OTHERS and v is not None}
     name = "_".join(
@@ -125,19 +122,19 @@ def _add_trt(found: Converted, task: TrtTask, model: str, entry: Values) -> None
         ]
     )
     name = re.sub(r"[^\w.-]", "-", name)
-    if name in {one.entry["id"] for one in found.gates}:  # of another organization
+    if name in {one.entry["id"] for one in suite.gates}:  # of another organization
         name = re.sub(r"[^\w.-]", "-", f"{model.partition('/')[0]}_{name}")
     if given is None:
-        found.left_out.append(f"{name}: no accuracy")
+        suite.left_out.append(f"{name}: no accuracy")
         return
     reference = number(f"accuracy of {name}", given)
-    higher = bool(entry.get("higher_is_better", task.higher_is_better))
+    higher = bool(entry.get("higher_is_better", True))
     n = int(number("num_samples", entry.get("num_samples", task.n)))
     edge = trt_threshold(
         reference,
         n,
-        number("sigma", entry.get("sigma", task.sigma)),
-        number("alpha", entry.get("alpha", task.alpha)),
+        number("sigma", entry.get("sigma", _SIGMA)),
+        number("alpha", entry.get("alpha", _ALPHA)),
         higher_is_better=higher,
     )
     share = reference / 100
@@ -145,4 +142,4 @@ def _add_trt(found: Converted, task: TrtTask, model: str, entry: Values) -> None
     gate = {"task": task.task, "metric": task.metric, **keys}
     gate |= {"when": {"model": name}, "advisory": True, "id": name}
     what = f"{reference:g} of {model}: TensorRT-LLM, test of two samples of {n:,}"
-    found.gates.append(ConvertedGate(gate, what))
+    suite.gates.append(ConvertedGate(gate, what))

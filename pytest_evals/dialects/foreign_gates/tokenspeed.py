@@ -21,7 +21,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
 )
 
 
-def convert_tokenspeed(values: Values, place: str, _: str) -> Converted:
+def convert_tokenspeed(values: Values, folder: str, _: str) -> Converted:
     """``test/ci/eval`` of TokenSpeed: a server, evalscope, and ``score_threshold``."""
     if values.get("score_threshold") is None:
         raise UnconvertibleError("it has no score_threshold")
@@ -36,33 +36,33 @@ def convert_tokenspeed(values: Values, place: str, _: str) -> Converted:
             f"its eval.command has {len(names)} data sets, not one"
         )
     task = nearest(names[0])
-    found = Converted()
-    found.add_task(task.task)
+    suite = Converted()
+    suite.add_task(task.task)
     entry = {**task._asdict(), "min": threshold, "advisory": True}
-    found.gates.append(ConvertedGate(entry, f"{threshold:g}: TokenSpeed"))
-    found.left_out.append(
+    suite.gates.append(ConvertedGate(entry, f"{threshold:g}: TokenSpeed"))
+    suite.left_out.append(
         "prompts of evalscope: the suite has lm-eval's, so its gate is advisory"
     )
     skipped = [one for one in ("--repeats", "--generation-config") if one in words]
-    found.left_out += [f"{one} {' '.join(_after(words, one))}" for one in skipped]
+    suite.left_out += [f"{one} {' '.join(_after(words, one))}" for one in skipped]
     run: dict[str, Any] = {"apply_chat_template": True}
     if limit := _after(words, "--limit"):
         run["limit"] = limit[0]
-    found.commands.append(command(_tokenspeed_server(values, found), run, place))
-    return found
+    suite.commands.append(command(_tokenspeed_server(values, suite), run, folder))
+    return suite
 
 
-def _tokenspeed_server(values: Values, found: Converted) -> str:
+def _tokenspeed_server(values: Values, suite: Converted) -> str:
     server = values.get("server") or {}
     text = " ".join(str(server.get("command") or "").split())
     ready, variables = server.get("ready") or {}, dict(values.get("env") or {})
     for label, own in ((values.get("runner") or {}).get("env") or {}).items():
-        found.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
+        suite.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
     if not text:
         raise UnconvertibleError("it has no server.command")
     spec, changed = re.subn(r"(--port[ =])\d+", r"\1{port}", text)
     if not changed:
-        found.left_out.append("server.command has no --port: add --port {port}")
+        suite.left_out.append("server.command has no --port: add --port {port}")
     if re.search(r"[$;|&`]", text):
         spec = f"bash -c {shlex.quote(spec)}"
     names = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]

@@ -34,13 +34,13 @@ _SERVER_KEYS = frozenset(
 )
 
 
-def convert_vllm_server(values: Values, place: str, _: str) -> Converted:
+def convert_vllm_server(values: Values, folder: str, _: str) -> Converted:
     """``tests/evals`` of vLLM: a server, and gsm8k or GPQA.
 
     Rule: ``measured >= threshold - tolerance``.
     """
     if "accuracy_threshold" not in values:
-        return _gpqa(values, place)
+        return _gpqa(values, folder)
     if "context_lengths" in values or "depths" in values:
         raise UnconvertibleError(
             "it is the needle test of long contexts, which has no data set"
@@ -54,34 +54,34 @@ def convert_vllm_server(values: Values, place: str, _: str) -> Converted:
         number("num_questions", values.get("num_questions", _GSM8K_QUESTIONS))
     )
     entry |= expected(threshold, tolerance, is_share=False, n=questions)
-    found = Converted(file=task)
-    found.gates.append(ConvertedGate(entry, f"{threshold:g}: {what}"))
+    suite = Converted(file=task)
+    suite.gates.append(ConvertedGate(entry, f"{threshold:g}: {what}"))
     run: dict[str, Any] = {"apply_chat_template": chat, "fewshot_as_multiturn": False}
     if questions < _GSM8K_QUESTIONS:
         run["limit"] = questions
-    found.commands.append(command(_vllm_server(values), run, place))
+    suite.commands.append(command(_vllm_server(values), run, folder))
     read = {"model_name", "accuracy_threshold", "tolerance", "num_questions"}
     read |= {"num_fewshot", "max_tokens", "temperature", "gen_prefix", "seed"}
     read |= {"use_chat_completions", "max_concurrency", *_SERVER_KEYS}
-    found.list_others(values, read)
-    return found
+    suite.list_others(values, read)
+    return suite
 
 
-def _gpqa(values: Values, place: str) -> Converted:
+def _gpqa(values: Values, folder: str) -> Converted:
     threshold = number("metric_threshold", values["metric_threshold"])
-    found = Converted()
-    found.add_task(GPQA.task)
+    suite = Converted()
+    suite.add_task(GPQA.task)
     entry = {**GPQA._asdict(), **expected(threshold, GPQA_TOLERANCE, is_share=False)}
     what = f"{threshold:g}: vLLM, at most {GPQA_TOLERANCE:g} below"
-    found.gates.append(ConvertedGate({**entry, "advisory": True}, what))
-    found.left_out.append(
+    suite.gates.append(ConvertedGate({**entry, "advisory": True}, what))
+    suite.left_out.append(
         "prompts of gpt_oss.evals: the suite has lm-eval's, so its gate is advisory"
     )
-    found.commands.append(
-        command(_vllm_server(values), {"apply_chat_template": True}, place)
+    suite.commands.append(
+        command(_vllm_server(values), {"apply_chat_template": True}, folder)
     )
-    found.list_others(values, {"model_name", "metric_threshold", *_SERVER_KEYS})
-    return found
+    suite.list_others(values, {"model_name", "metric_threshold", *_SERVER_KEYS})
+    return suite
 
 
 def _vllm_server(values: Values) -> str:

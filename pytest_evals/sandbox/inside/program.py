@@ -34,7 +34,7 @@ class ProgramSetup(NamedTuple):
     limits: Mapping[str, Any]
 
 
-def run(mode: str, place: ProgramSetup) -> NoReturn:
+def run(mode: str, setup: ProgramSetup) -> NoReturn:
     """Read the code from descriptor 0 and run it.
 
     The server never reads it: the next program is forked from the server's memory.
@@ -43,10 +43,10 @@ def run(mode: str, place: ProgramSetup) -> NoReturn:
     job: Mapping[str, Any] = {}
     try:
         os.setsid()
-        die_with_parent(place.parent)
+        die_with_parent(setup.parent)
         job = read_frame(0)
-        write_all(place.report, frame({"read": True}))
-        code = _MODES[mode](job, _enter(mode, job, place))
+        write_all(setup.report, frame({"read": True}))
+        code = _MODES[mode](job, _enter(mode, job, setup))
     except SystemExit as error:
         code = _exit_code(error.code)
     except BaseException as error:  # noqa: BLE001 - as the interpreter does
@@ -56,10 +56,10 @@ def run(mode: str, place: ProgramSetup) -> NoReturn:
         os._exit(code)
 
 
-def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> ProgramSetup:
+def _enter(mode: str, job: Mapping[str, Any], setup: ProgramSetup) -> ProgramSetup:
     """Leave the server's descriptors, environment and rights; return the setup with
     the new descriptors."""
-    os.chdir(place.folder)
+    os.chdir(setup.folder)
     for name, data in job.get("files", {}).items():
         _write(name, bytes.fromhex(data))
     given = os.open(os.devnull, os.O_RDONLY)
@@ -67,32 +67,32 @@ def _enter(mode: str, job: Mapping[str, Any], place: ProgramSetup) -> ProgramSet
         given = _unnamed()
         write_all(given, job["stdin"].encode("utf-8", "surrogatepass"))
         os.lseek(given, 0, os.SEEK_SET)
-    if mode != "tests" and place.uid and place.limits["enforced"]:
-        _give_away(place.folder, place.uid)
-    place = _keep_descriptors(given, place)
-    if place.limits["enforced"]:
+    if mode != "tests" and setup.uid and setup.limits["enforced"]:
+        _give_away(setup.folder, setup.uid)
+    setup = _keep_descriptors(given, setup)
+    if setup.limits["enforced"]:
         for name in ("HOME", "TMPDIR"):
-            os.environ[name] = place.folder
-        apply_limits(place.limits, place.n_threads)
-        drop_root(place.uid)
+            os.environ[name] = setup.folder
+        apply_limits(setup.limits, setup.n_threads)
+        drop_root(setup.uid)
     if mode == "tests":
         hide_memory()
     _open_streams()
-    return place
+    return setup
 
 
-def _keep_descriptors(given: int, place: ProgramSetup) -> ProgramSetup:
+def _keep_descriptors(given: int, setup: ProgramSetup) -> ProgramSetup:
     """Close all descriptors but standard ones, the report and the peer."""
     os.dup2(given, 0)
-    os.dup2(place.output[0], 1)
-    os.dup2(place.output[1], 2)
+    os.dup2(setup.output[0], 1)
+    os.dup2(setup.output[1], 2)
     new = {-1: -1}
-    for at, descriptor in enumerate(sorted({place.report, place.peer} - {-1}), 3):
+    for at, descriptor in enumerate(sorted({setup.report, setup.peer} - {-1}), 3):
         os.dup2(descriptor, at)
         os.set_inheritable(at, False)
         new[descriptor] = at
     os.closerange(2 + len(new), 65536)
-    return place._replace(report=new[place.report], peer=new[place.peer])
+    return setup._replace(report=new[setup.report], peer=new[setup.peer])
 
 
 def _open_streams() -> None:
@@ -136,8 +136,8 @@ def _compiled(source: str, file: str = "<string>") -> Any:
     return compile(source, file, "exec", dont_inherit=True)
 
 
-def _report(place: ProgramSetup, message: Any) -> None:
-    write_all(place.report, json.dumps(message).encode())
+def _report(setup: ProgramSetup, message: Any) -> None:
+    write_all(setup.report, json.dumps(message).encode())
 
 
 def _names() -> dict[str, Any]:
@@ -147,21 +147,21 @@ def _names() -> dict[str, Any]:
     return module.__dict__
 
 
-def _script(job: Mapping[str, Any], place: ProgramSetup) -> int:
-    os.close(place.report)
-    sys.path.insert(0, place.folder)
+def _script(job: Mapping[str, Any], setup: ProgramSetup) -> int:
+    os.close(setup.report)
+    sys.path.insert(0, setup.folder)
     exec(_compiled(job["code"], _FILE), _names())
     return 0
 
 
-def _call(job: Mapping[str, Any], place: ProgramSetup) -> int:
+def _call(job: Mapping[str, Any], setup: ProgramSetup) -> int:
     names = _names()
     exec(_compiled(job["code"]), names)
     target = names["Solution"]() if "Solution" in names else None
     name = job["call"]
     function = names[name] if target is None else getattr(target, name)
     value = encode(function(*job["arguments"]), _has_no_data)
-    _report(place, {"value": value})
+    _report(setup, {"value": value})
     return 0
 
 
@@ -169,30 +169,30 @@ def _has_no_data(value: object) -> NoReturn:
     raise TypeError(f"{type(value).__name__} is not data")
 
 
-def _serve(job: Mapping[str, Any], place: ProgramSetup) -> NoReturn:
-    os.close(place.report)
+def _serve(job: Mapping[str, Any], setup: ProgramSetup) -> NoReturn:
+    os.close(setup.report)
 
     def program() -> dict[str, Any]:
         names = _names()
         exec(_compiled(job["code"]), names)
         return names
 
-    serve(place.peer, program)
+    serve(setup.peer, program)
 
 
-def _tests(job: Mapping[str, Any], place: ProgramSetup) -> int:
-    _report(place, {"outcome": outcome(place.peer, job["tests"])})
+def _tests(job: Mapping[str, Any], setup: ProgramSetup) -> int:
+    _report(setup, {"outcome": outcome(setup.peer, job["tests"])})
     os._exit(0)
 
 
-def _together(job: Mapping[str, Any], place: ProgramSetup) -> int:
+def _together(job: Mapping[str, Any], setup: ProgramSetup) -> int:
     """Run program and tests in one interpreter, as the tests need."""
     text = "passed"
     try:
         exec(_compiled(job["code"] + "\n" + job["tests"]), _names())
     except BaseException as error:  # noqa: BLE001 - every exception fails the tests
         text = f"failed: {error}"
-    _report(place, {"outcome": text, "secret": job["secret"]})
+    _report(setup, {"outcome": text, "secret": job["secret"]})
     os._exit(0)
 
 
