@@ -151,7 +151,7 @@ def _view() -> Iterator[str]:
         yield from ("--ro-bind", path, path)
 
 
-def _interpreter() -> Iterator[str]:
+def _interpreter() -> list[str]:
     """Folders of this interpreter and its packages that are not in the system's."""
     found: list[str] = []
     executable = Path(sys.executable)
@@ -164,7 +164,7 @@ def _interpreter() -> Iterator[str]:
             within = any(Path(one).is_relative_to(other) for other in ("/usr", *found))
             if not within and os.path.isdir(one) and one != "/":
                 found.append(one)
-    yield from found
+    return found
 
 
 def _docker(

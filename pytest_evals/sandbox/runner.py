@@ -231,7 +231,7 @@ class Sandbox:
     def _test_new(
         self, pairs: Sequence[tuple[str, str]], timeout: float
     ) -> Iterator[str]:
-        with ThreadPoolExecutor(max(1, min(len(pairs), processors()))) as pool:
+        with ThreadPoolExecutor(max(1, min(len(pairs), _processors()))) as pool:
             made = pool.map(lambda one: self.test(one[0], one[1], timeout), pairs)
             for pair, text in zip(pairs, made, strict=True):
                 if self.verdicts is not None:
@@ -290,7 +290,7 @@ class Sandbox:
             one.close()
 
 
-def processors() -> int:
+def _processors() -> int:
     """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

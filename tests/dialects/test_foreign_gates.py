@@ -226,6 +226,8 @@ def test_gates_of_references_are_those_of_the_named_model(pytester):
     (pytester.path / "tasks/data.py").write_text(ROWS)
     name = "Instruct-8B_FP8_kv-FP8"
     path = "evals/gsm8k"
+    values = [one["value"] for one in gates_of(Path(path, "gates.yaml"))]
+    assert values == [0.742, 0.7285, 0.701]
     options = ("--evals-include-path=tasks", f"--model={name}=scripted:first", path)
     done = pytester.runpytest(*options)
     # 72.85 - 3.20 points, as a share; advisory, so the session passes

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.dialects.foreign_gates.nearest import nearest
 from pytest_evals.dialects.foreign_gates.suite import (
@@ -24,6 +24,16 @@ _MARKS = ("SCORE_THRESHOLDS", "AccuracyTestParams(", "eval_name=")
 _STRICT = {"assertGreater": True, "assertGreaterEqual": False}
 
 
+class SglangCheck(NamedTuple):
+    """A threshold. ``n``: documents, if limited; ``model``: empty for every model."""
+
+    evaluation: str
+    threshold: Any
+    n: Any
+    model: str = ""
+    is_strict: bool = False
+
+
 def is_sglang_test(path: Path) -> bool:
     """Whether a Python file may have thresholds of SGLang."""
     text = path.read_text("utf-8", errors="replace")
@@ -31,8 +41,7 @@ def is_sglang_test(path: Path) -> bool:
 
 
 def read_sglang(path: Path) -> dict[str, Any]:
-    """The thresholds of a file: ``{"checks": [{model, eval, threshold, is_strict,
-    n}]}``.
+    """The thresholds of a file: ``{"checks": [SglangCheck, …]}``.
 
     Raises:
         UnconvertibleError: It is not Python, or has no threshold.
@@ -47,32 +56,20 @@ def read_sglang(path: Path) -> dict[str, Any]:
     return {"checks": checks}
 
 
-def _checks(tree: ast.Module) -> Iterator[dict[str, Any]]:
+def _checks(tree: ast.Module) -> Iterator[SglangCheck]:
     evals = [one for one in map(_eval_of, ast.walk(tree)) if one]
     name, n = evals[0] if evals else ("", None)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and name:
             for model, threshold in _table(node):
-                yield _check(name, threshold, n, model)
+                yield SglangCheck(name, threshold, n, model)
         if isinstance(node, ast.FunctionDef):
             yield from _asserted(node)
         if isinstance(node, ast.Call) and _called(node) == "AccuracyTestParams":
             given = _keywords(node)
             if "baseline_accuracy" in given:
                 dataset, n_own = str(given.get("dataset")), given.get("num_examples")
-                yield _check(dataset, given["baseline_accuracy"], n_own)
-
-
-def _check(
-    name: str, threshold: Any, n: Any, model: str = "", *, is_strict: bool = False
-) -> dict[str, Any]:
-    return {
-        "eval": name,
-        "threshold": threshold,
-        "n": n,
-        "model": model,
-        "is_strict": is_strict,
-    }
+                yield SglangCheck(dataset, given["baseline_accuracy"], n_own)
 
 
 def _table(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, Any]]:
@@ -89,7 +86,7 @@ def _table(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, Any]]:
             yield str(key.value), value.value
 
 
-def _asserted(function: ast.FunctionDef) -> Iterator[dict[str, Any]]:
+def _asserted(function: ast.FunctionDef) -> Iterator[SglangCheck]:
     """``self.assertGreater(metrics["score"], 0.62)`` after an ``eval_name``."""
     found: tuple[str, Any] | None = None
     for node in ast.walk(function):
@@ -101,7 +98,9 @@ def _asserted(function: ast.FunctionDef) -> Iterator[dict[str, Any]]:
         if isinstance(node, ast.Call) and name in _STRICT and len(node.args) > 1:
             edge = node.args[1]
             if "score" in ast.dump(node.args[0]) and isinstance(edge, ast.Constant):
-                yield _check(found[0], edge.value, found[1], is_strict=_STRICT[name])
+                yield SglangCheck(
+                    found[0], edge.value, found[1], is_strict=_STRICT[name]
+                )
 
 
 def _eval_of(node: ast.AST) -> tuple[str, Any] | None:
@@ -129,22 +128,22 @@ def convert_sglang(values: Values, folder: str, _: str) -> Converted:
     suite = Converted()
     for check in values["checks"]:
         try:
-            task = nearest(check["eval"])
+            task = nearest(check.evaluation)
         except UnconvertibleError as error:
             suite.left_out.append(str(error))
             continue
         suite.add_task(task.task)
-        least = number("threshold", check["threshold"])
-        edge = math.nextafter(least, math.inf) if check["is_strict"] else least
+        least = number("threshold", check.threshold)
+        edge = math.nextafter(least, math.inf) if check.is_strict else least
         entry: dict[str, Any] = {**task._asdict(), "min": edge, "advisory": True}
-        if check["model"]:
-            name = re.sub(r"[^\w.-]", "-", check["model"].rpartition("/")[2])
+        if check.model:
+            name = re.sub(r"[^\w.-]", "-", check.model.rpartition("/")[2])
             entry |= {"when": {"model": name}, "id": name}
-        sign = ">" if check["is_strict"] else ">="
-        origin = f"{check['model'] or check['eval']}: SGLang, {sign} {least:g}"
+        sign = ">" if check.is_strict else ">="
+        origin = f"{check.model or check.evaluation}: SGLang, {sign} {least:g}"
         suite.gates.append(ConvertedGate(entry, origin))
-        if check["n"]:
-            suite.left_out.append(f"num_examples={check['n']} of {check['eval']}")
+        if check.n:
+            suite.left_out.append(f"num_examples={check.n} of {check.evaluation}")
     if not suite.gates:
         raise UnconvertibleError("; ".join(suite.left_out))
     suite.left_out.insert(

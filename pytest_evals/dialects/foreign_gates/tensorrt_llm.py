@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from decimal import Decimal
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -137,7 +138,7 @@ def _add_trt(suite: Converted, task: TrtTask, model: str, entry: Values) -> None
         number("alpha", entry.get("alpha", _ALPHA)),
         higher_is_better=higher,
     )
-    share = reference / 100
+    share = float(Decimal(repr(reference)) / 100)  # 0.7285, not 0.7284999999999999
     keys = around(share, low=edge / 100) if higher else {"max": edge / 100}
     gate = {"task": task.task, "metric": task.metric, **keys}
     gate |= {"when": {"model": name}, "advisory": True, "id": name}
