@@ -183,13 +183,17 @@ def as_sent(request: Request, is_deterministic: bool) -> Request:
     return request if request.temperature > 0 else replace(request, repeat=0)
 
 
-def weight_of(request: Request) -> int:
-    """As :func:`size_of`, plus the bytes of the images that the request holds."""
-    held = (images for name, images in images_of(request) if name != PLACED_IMAGES)
-    return size_of(request) + sum(
-        len(one) if isinstance(one, str) else int(one.n_bytes)
-        for images in held
-        for one in images
+def weight_of(requests: Sequence[Request]) -> int:
+    """Sum of :func:`size_of`, plus the bytes of the images that the requests hold."""
+    held = (
+        image
+        for request in requests
+        for name, images in images_of(request)
+        if name != PLACED_IMAGES
+        for image in images
+    )
+    return sum(map(size_of, requests)) + sum(
+        len(one) if isinstance(one, str) else int(one.n_bytes) for one in held
     )
 
 

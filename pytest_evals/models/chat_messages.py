@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES, PLACED_IMAGES, Message
-from pytest_evals.data.pictures import picture_url
+from pytest_evals.data.images import image_url
 
 
 def chat_messages(
@@ -47,7 +47,7 @@ def _parts(text: str, images: Sequence[Sequence[Any]]) -> Iterator[dict[str, Any
     for _, at, digest, detail, _, source in images:
         if text[start:at]:
             yield {"type": "text", "text": text[start:at]}
-        url = {"url": picture_url(source, digest)}
+        url = {"url": image_url(source, digest)}
         shown = {**url, "detail": detail} if detail else url
         yield {"type": "image_url", "image_url": shown}
         start = at

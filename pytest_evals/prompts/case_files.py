@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_evals.core.case import Case
 from pytest_evals.core.content_parts import PlacedFile
 from pytest_evals.core.request import PLACED_IMAGES, Message
-from pytest_evals.data.pictures import check_picture, is_data_url, picture_digest
+from pytest_evals.data.images import check_image, image_digest, is_data_url
 from pytest_evals.errors import DocumentError
 
 MAX_TEXT_BYTES = 2**20
@@ -116,7 +116,7 @@ class CaseFolders:
 
 def _check(source: str) -> None:
     try:
-        check_picture(source)
+        check_image(source)
     except DocumentError as error:
         raise CaseFileError(str(error)) from None
 
@@ -143,7 +143,7 @@ def image_option(case: Case, n_before: int) -> tuple[tuple[str, object], ...]:
         (
             one.message + n_before,
             one.at,
-            picture_digest(one.source),
+            image_digest(one.source),
             one.detail,
             one.name,
             one.source,

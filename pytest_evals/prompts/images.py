@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.core.request import Request, images_of
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.pictures import RowImage, check_picture, is_pil_image
+from pytest_evals.data.images import RowImage, check_image, is_pil_image
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.fields import Field, Row, bind
 
@@ -65,7 +65,7 @@ def row_images(given: Any, base: Path) -> tuple[RowImage, ...]:
     except (OSError, ValueError) as error:
         raise DocumentError(f"image not found at {given!r}: {error}") from None
     # Security: the dataset chooses the path, so only images may be sent.
-    check_picture(str(path))
+    check_image(str(path))
     return (RowImage(path.read_bytes()),)
 
 

@@ -175,7 +175,7 @@ class Batches:
             for record in looked(job.task, job.index):
                 if number < WINDOW and n_characters < WINDOW_CHARACTERS:
                     self._looked[number] = record
-                    n_characters += sum(map(weight_of, record.requests))
+                    n_characters += weight_of(record.requests)
                 yield job.task, record
 
     def take(
@@ -292,7 +292,7 @@ class Batches:
             if number not in self._dropped:
                 numbers.append(number)
                 record = self._looked[number] = self._rendered(number)
-                n_characters += sum(map(weight_of, record.requests))
+                n_characters += weight_of(record.requests)
             self._next += 1
         self._next_size = min(2 * self._next_size, self._window)
         return self._render(numbers, model) if numbers else None

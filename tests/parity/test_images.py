@@ -20,9 +20,9 @@ from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.registry import parse_spec
 
 IMAGES = Path(__file__).resolve().parent / "images"
-_SPEC = importlib.util.spec_from_file_location("pictures", IMAGES / "images.py")
-pictures = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(pictures)
+_SPEC = importlib.util.spec_from_file_location("images", IMAGES / "images.py")
+images = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(images)
 
 
 @pytest.mark.parametrize("path", sorted(IMAGES.glob("*.json")), ids=lambda p: p.stem)
@@ -35,7 +35,7 @@ def test_messages_are_lm_evals(path):
     for index in task.rows.indices():
         (request,) = task.ask(index).requests
         assert isinstance(request, Generate)
-        ours.append(pictures.readable(request_body(request, settings)[1]["messages"]))
+        ours.append(images.readable(request_body(request, settings)[1]["messages"]))
     theirs = json.loads(path.read_text(encoding="utf-8"))["messages"]
     assert sorted(ours, key=_text) == sorted(theirs, key=_text)
 

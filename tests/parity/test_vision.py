@@ -43,7 +43,7 @@ def checkpoint(tmp_path_factory):
 def test_prompts_images_and_answers_are_lm_evals(checkpoint, name, monkeypatch):
     from transformers import AutoConfig
 
-    from pytest_evals.models.images.pictures import ImageCache
+    from pytest_evals.models.images.image_cache import ImageCache
     from pytest_evals.models.images.processor import ImageProcessor
 
     run, family = RUNS[name], name.split(",")[0]

@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import LEADING_IMAGES, Generate, weight_of
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.pictures import RowImage
+from pytest_evals.data.images import RowImage
 from pytest_evals.errors import DocumentError, Place
 from pytest_evals.prompts.fields import Field
 from pytest_evals.prompts.images import image_reader, row_images, without_images
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_an_image_is_not_sent(tmp_path):
         row_images(["lost.png"], tmp_path)
 
 
-def test_a_picture_of_a_kind_that_png_lacks_is_converted():
+def test_an_image_of_a_mode_that_png_lacks_is_converted():
     assert opened(RowImage(picture(7, "CMYK"))).mode == "RGB"
     assert opened(RowImage(picture(7, "L"))).mode == "L"
 
@@ -169,6 +169,6 @@ def test_a_file_that_cannot_be_decoded_is_an_error_of_the_document():
 def test_the_weight_of_a_request_is_its_text_and_the_images_that_it_holds():
     image, raw = RowImage(Image.new("RGB", (40, 30))), RowImage(encoded("PNG"))
     options = ((LEADING_IMAGES, (image, raw)),)
-    weight = weight_of(Generate("four", options=options))
+    weight = weight_of([Generate("four", options=options)])
     assert weight == 4 + 40 * 30 * 3 + len(encoded("PNG"))
-    assert weight_of(Generate("four", options=(("top_p", 0.5),))) == 4
+    assert weight_of([Generate("four", options=(("top_p", 0.5),))]) == 4

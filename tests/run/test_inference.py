@@ -13,7 +13,7 @@ from pytest_evals.core.model import Model as BaseModel
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import LEADING_IMAGES, Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.data.pictures import RowImage
+from pytest_evals.data.images import RowImage
 from pytest_evals.errors import DocumentError, ModelError, Place
 from pytest_evals.run import batches as batching
 from pytest_evals.run.batches import Batches, Job

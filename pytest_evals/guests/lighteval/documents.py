@@ -25,7 +25,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.pictures import RowImage
+from pytest_evals.data.images import RowImage
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.guests.lighteval.config import grammar_text

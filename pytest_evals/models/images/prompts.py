@@ -22,7 +22,7 @@ from pytest_evals.core.request import (
     with_tools,
 )
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.images.pictures import ImageFile
+from pytest_evals.models.images.image_cache import ImageFile
 from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.tokens.prompt_truncation import fit_prompt
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError

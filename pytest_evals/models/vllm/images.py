@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.images.pictures import ImageCache
+from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import ImageProcessor
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, max_new_tokens
 from pytest_evals.models.images.settings import ImageSettings

@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pytest_evals.data.pictures import check_picture, media_type, picture_digest
+from pytest_evals.data.images import FORMATS, check_image, image_digest, media_type
 from pytest_evals.errors import DocumentError
 
 SIDE = 240
@@ -23,7 +23,6 @@ LARGEST = 40_000
 """Maximum bytes of an image."""
 MOST = 4 * 2**20
 """Maximum bytes of all images in a page."""
-_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 
 
 class Thumbnails:
@@ -54,8 +53,8 @@ class Thumbnails:
         for folder in self._folders:
             source = folder / path
             try:
-                check_picture(str(source))
-                if picture_digest(str(source)) == digest:
+                check_image(str(source))
+                if image_digest(str(source)) == digest:
                     return _shrunk(source)
             except (DocumentError, OSError):
                 continue
@@ -69,7 +68,7 @@ def _shrunk(path: Path) -> bytes:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path, formats=_FORMATS) as image:
+        with Image.open(path, formats=FORMATS) as image:
             image.draft("RGB", (SIDE, SIDE))
             image.thumbnail((SIDE, SIDE))
             rgba = ImageOps.exif_transpose(image).convert("RGBA")

@@ -19,7 +19,7 @@ from pytest_evals.core.request import (
     Loglikelihood,
     Message,
 )
-from pytest_evals.data.pictures import RowImage, picture_digest
+from pytest_evals.data.images import RowImage, image_digest
 from pytest_evals.errors import OptionError
 from pytest_evals.models.registry import (
     TaskRequirements,
@@ -28,7 +28,7 @@ from pytest_evals.models.registry import (
     why_unfit,
 )
 from tests.models.images.checkpoints import FAMILIES
-from tests.models.images.pictures import noise
+from tests.models.images.random_images import noise
 
 SLOW = [family for family in FAMILIES if family != "llava"]
 FAMILY = pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_images_of_all_origins_reach_the_model(opened, tmp_path):
     model, url = opened("llava"), noise(1, 40, 30)
     path = tmp_path / "one.png"
     pillow(url).save(path)
-    digest = picture_digest(str(path))
+    digest = image_digest(str(path))
     placed = ((0, 0, digest, "", "one.png", str(path)),)
     tagged, plain = chat("<image>what?"), chat("what?")
     first, second, last = answers(
@@ -206,7 +206,7 @@ def test_an_unusable_image_is_the_error_of_its_document_only(opened, tmp_path):
     changed.write_bytes(raw)
 
     def asked(path: Path) -> Generate:
-        one = (0, 0, picture_digest(str(path)), "", path.name, str(path))
+        one = (0, 0, image_digest(str(path)), "", path.name, str(path))
         return Generate(chat("a"), (), 3, options=((PLACED_IMAGES, (one,)),))
 
     given = [asked(path) for path in (broken, changed, whole)]
@@ -222,7 +222,7 @@ def test_an_image_with_too_many_pixels_is_refused_unread(opened, tmp_path, monke
 
     path = tmp_path / "bomb.png"
     Image.new("1", (9_000, 9_000)).save(path)  # a few kilobytes
-    one = (0, 0, picture_digest(str(path)), "", path.name, str(path))
+    one = (0, 0, image_digest(str(path)), "", path.name, str(path))
     request = Generate(chat("a"), (), 3, options=((PLACED_IMAGES, (one,)),))
     load = lambda image: pytest.fail("was decoded")  # noqa: E731
     monkeypatch.setattr(ImageFile.ImageFile, "load", load)

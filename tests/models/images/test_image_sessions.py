@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.images.pictures import noise
+from tests.models.images.random_images import noise
 from tests.models.images.test_hf_images import pillow
 
 EVAL = """\

@@ -19,7 +19,7 @@ from pytest_evals.core.request import (
     ImageLoglikelihood,
     Message,
 )
-from pytest_evals.data.pictures import RowImage, picture_digest
+from pytest_evals.data.images import RowImage, image_digest
 from pytest_evals.errors import OptionError
 from pytest_evals.models.registry import (
     TaskRequirements,
@@ -30,7 +30,7 @@ from pytest_evals.models.registry import (
 )
 from pytest_evals.models.vllm.settings import engine_arguments, read_settings
 from tests.models.images.conftest import checkpoint  # noqa: F401
-from tests.models.images.pictures import noise
+from tests.models.images.random_images import noise
 from tests.models.images.test_hf_images import pillow
 
 LIBRARY = Path(__file__).parent / "library"
@@ -80,7 +80,7 @@ def requests(path):
     """lm-eval's, lighteval's and a case's images."""
     image = pillow(noise(2, 64, 28))
     image.save(path)
-    placed = (0, 2, picture_digest(str(path)), "", path.name, str(path))
+    placed = (0, 2, image_digest(str(path)), "", path.name, str(path))
     chat = (Message("user", "a <image> b"),)
     case = (Message("user", "a  b"),)
     return [

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 
-def pictures() -> dict[str, Any]:
+def images() -> dict[str, Any]:
     """Three documents; the second has no right image, and the left image of the third
     has another mode."""
     from datasets import Dataset, Features, Image, Value
@@ -23,7 +23,7 @@ def pictures() -> dict[str, Any]:
 
 def custom(**arguments: Any) -> dict[str, Any]:
     """A function for ``custom_dataset``."""
-    return pictures()
+    return images()
 
 
 def shown(doc: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import LEADING_IMAGES, Request, with_images
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import ColumnError, FieldError
-from pytest_evals.data.pictures import RowImage
+from pytest_evals.data.images import RowImage
 from pytest_evals.data.rows import EncodingError, document_ids, selection
 from pytest_evals.data.sources import not_utf8
 from pytest_evals.dialects.lm_eval.prompts.question import (

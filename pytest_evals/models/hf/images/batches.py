@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.images.pictures import ImageCache
+from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import EncodedPrompts, ImageProcessor
 from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.images.settings import ImageSettings

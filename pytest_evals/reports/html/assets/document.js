@@ -160,15 +160,15 @@ function promptsOf(whole) {
     whole.prompts.map((parts) => h("div.prompt", parts.map((part) => [
       part.title ? h("h4", part.title) : null,
       block(part.text),
-      (part.images ?? []).map(pictureOf),
+      (part.images ?? []).map(imageOf),
     ]))),
     h("p.small", [tokensOf(whole.tokens), run.facts.begins].filter(Boolean).join("; ")),
   );
 }
 
 /** An image of a message: its name, and a small version if the page has one. */
-function pictureOf({ name, src }) {
-  return h("figure.picture", src.startsWith("data:image/") ? h("img", { src, alt: "" }) : null, h("figcaption", h("bdi", visible(name))));
+function imageOf({ name, src }) {
+  return h("figure.image", src.startsWith("data:image/") ? h("img", { src, alt: "" }) : null, h("figcaption", h("bdi", visible(name))));
 }
 
 function tokensOf(tokens) {

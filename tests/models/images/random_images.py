@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from pytest_evals.data.pictures import RowImage
+from pytest_evals.data.images import RowImage
 
 
 def noise(seed: int, width: int, height: int, mode: str = "RGB") -> str:

@@ -16,11 +16,11 @@ def custom(**arguments: Any) -> dict[str, Any]:
             "<image>or <image>, which?",
         ],
         "left": [
-            _picture("RGB", 40, 30),
-            _picture("L", 30, 60),
-            _picture("RGB", 28, 28),
+            _image("RGB", 40, 30),
+            _image("L", 30, 60),
+            _image("RGB", 28, 28),
         ],
-        "right": [None, None, _picture("RGB", 50, 20)],
+        "right": [None, None, _image("RGB", 50, 20)],
         "answer": ["a", "b", "c"],
     }
     kinds = {"q": Value("string"), "left": Image(), "right": Image()}
@@ -33,7 +33,7 @@ def shown(doc: Any) -> list[Any]:
     return [one for one in (doc["left"], doc["right"]) if one is not None]
 
 
-def _picture(mode: str, width: int, height: int) -> Any:
+def _image(mode: str, width: int, height: int) -> Any:
     from PIL import Image
 
     made = Image.new("RGB", (width, height))

@@ -20,10 +20,12 @@ MAX_BYTES = 20 * 2**20
 MAX_PIXELS = 50_000_000
 """Maximum width times height of an image: a file of a few kilobytes may otherwise take
 gigabytes where it is decoded."""
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+"""Formats that Pillow may decode: parsers of others have had security faults."""
 _URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,([A-Za-z0-9+/]+={0,2})")
 
 
-class PictureSize(NamedTuple):
+class ImageSize(NamedTuple):
     """Width and height in pixels."""
 
     width: int
@@ -122,7 +124,7 @@ def is_data_url(source: str) -> bool:
     return source.startswith("data:")
 
 
-def check_picture(source: str | bytes) -> None:
+def check_image(source: str | bytes) -> None:
     """Check an image: a path, a ``data:`` URL, or the bytes of a file.
 
     Raises:
@@ -157,14 +159,24 @@ def _check(stream: BinaryIO, n_bytes: int, name: str, *, is_file: bool = True) -
         if is_file:
             raise DocumentError(f"{name} is a broken {kind} file")
         return
-    if size.width * size.height > MAX_PIXELS:
+    check_size(size, name)
+
+
+def check_size(size: tuple[int, int], name: str) -> None:
+    """Check the width and height of an image; ``name`` is for messages.
+
+    Raises:
+        DocumentError: It has too many pixels.
+    """
+    width, height = size
+    if width * height > MAX_PIXELS:
         raise DocumentError(
-            f"{name} has {size.width:,} x {size.height:,} pixels; an image may have "
+            f"{name} has {width:,} x {height:,} pixels; an image may have "
             f"{MAX_PIXELS:,}"
         )
 
 
-def picture_digest(source: str) -> str:
+def image_digest(source: str) -> str:
     """Return the SHA-256 of an image's file in hexadecimal.
 
     Raises:
@@ -184,7 +196,7 @@ def _file_digest(source: str, mtime_ns: int, n_bytes: int) -> str:
     return sha256(_read(source)).hexdigest()
 
 
-def picture_url(source: str, digest: str) -> str:
+def image_url(source: str, digest: str) -> str:
     """Return an image as a ``data:`` URL.
 
     Raises:
@@ -192,12 +204,12 @@ def picture_url(source: str, digest: str) -> str:
     """
     if is_data_url(source):
         return source
-    raw = picture_bytes(source, digest)
+    raw = image_bytes(source, digest)
     return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
 
 
-def picture_bytes(source: str, digest: str) -> bytes:
-    """Return the file of an image; raises as :func:`picture_url`."""
+def image_bytes(source: str, digest: str) -> bytes:
+    """Return the file of an image; raises as :func:`image_url`."""
     if is_data_url(source):
         return _decoded(source)
     raw = _read(source)
@@ -232,28 +244,28 @@ def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def picture_size(stream: BinaryIO) -> PictureSize | None:
+def image_size(stream: BinaryIO) -> ImageSize | None:
     """Return the size of an image, from its header; ``None`` if that is broken."""
     kind = media_type(stream.read(16))
     stream.seek(0)
     return None if kind is None else _SIZES[kind](stream)
 
 
-def _png_size(stream: BinaryIO) -> PictureSize | None:
+def _png_size(stream: BinaryIO) -> ImageSize | None:
     """PNG, third edition, 11.2.1: the first chunk is IHDR."""
     head = stream.read(24)
     if len(head) < 24 or head[12:16] != b"IHDR":
         return None
-    return PictureSize(*struct.unpack(">II", head[16:24]))
+    return ImageSize(*struct.unpack(">II", head[16:24]))
 
 
-def _gif_size(stream: BinaryIO) -> PictureSize | None:
+def _gif_size(stream: BinaryIO) -> ImageSize | None:
     """GIF89a, 18: the logical screen."""
     head = stream.read(10)
-    return PictureSize(*struct.unpack("<HH", head[6:10])) if len(head) == 10 else None
+    return ImageSize(*struct.unpack("<HH", head[6:10])) if len(head) == 10 else None
 
 
-def _webp_size(stream: BinaryIO) -> PictureSize | None:
+def _webp_size(stream: BinaryIO) -> ImageSize | None:
     """WebP container (RFC 9649): VP8X has the canvas, VP8 and VP8L one frame."""
     head = stream.read(30)
     if len(head) < 25:
@@ -261,17 +273,17 @@ def _webp_size(stream: BinaryIO) -> PictureSize | None:
     kind = head[12:16]
     if kind == b"VP8X" and len(head) == 30:
         sides = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
-        return PictureSize(*sides)
+        return ImageSize(*sides)
     if kind == b"VP8L" and head[20] == 0x2F:
         bits = int.from_bytes(head[21:25], "little")
-        return PictureSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        return ImageSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
     if kind == b"VP8 " and len(head) == 30 and head[23:26] == b"\x9d\x01\x2a":
         width, height = struct.unpack("<HH", head[26:30])
-        return PictureSize(width & 0x3FFF, height & 0x3FFF)
+        return ImageSize(width & 0x3FFF, height & 0x3FFF)
     return None
 
 
-def _jpeg_size(stream: BinaryIO) -> PictureSize | None:
+def _jpeg_size(stream: BinaryIO) -> ImageSize | None:
     """JPEG (ITU-T T.81, B.1.1): segments up to the first frame header."""
     stream.seek(2)
     while True:
@@ -289,7 +301,7 @@ def _jpeg_size(stream: BinaryIO) -> PictureSize | None:
             if len(frame) < 5:
                 return None
             height, width = struct.unpack(">HH", frame[1:])
-            return PictureSize(width, height)
+            return ImageSize(width, height)
         length = int.from_bytes(head, "big")
         if length < 2:
             return None
@@ -297,7 +309,7 @@ def _jpeg_size(stream: BinaryIO) -> PictureSize | None:
 
 
 _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-_SIZES: Mapping[str, Callable[[BinaryIO], PictureSize | None]] = {
+_SIZES: Mapping[str, Callable[[BinaryIO], ImageSize | None]] = {
     "image/png": _png_size,
     "image/jpeg": _jpeg_size,
     "image/gif": _gif_size,

@@ -1,12 +1,22 @@
-"""The images of a batch: decoded once, resized as in lm-eval 0.4.13."""
+"""The images of a batch: decoded once with Pillow, which is imported for the first one,
+and resized as in lm-eval 0.4.13."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
-from pytest_evals.data.picture_decoding import decoded_picture
-from pytest_evals.data.pictures import RowImage, picture_digest
+from pytest_evals.data.images import (
+    FORMATS,
+    RowImage,
+    check_image,
+    check_size,
+    image_bytes,
+    image_digest,
+)
+from pytest_evals.errors import DocumentError, MissingExtraError
 from pytest_evals.models.images.settings import ImageSettings
 
 
@@ -24,7 +34,7 @@ class ImageFile(NamedTuple):
         Raises:
             DocumentError: The URL is invalid.
         """
-        digest = picture_digest(source) if isinstance(source, str) else source.digest
+        digest = image_digest(source) if isinstance(source, str) else source.digest
         return ImageFile(source, digest, f"image {number}")
 
 
@@ -44,7 +54,7 @@ class ImageCache:
         found = []
         for file in files:
             if file.digest not in self._images:
-                image = decoded_picture(*file)
+                image = _decoded(file)
                 self._images[file.digest] = _prepared(image, self._settings)
             found.append(self._images[file.digest])
         return found
@@ -53,6 +63,41 @@ class ImageCache:
         """Release all images but those of these batches."""
         used = {file.digest for files in batches for file in files}
         self._images = {k: v for k, v in self._images.items() if k in used}
+
+
+def _decoded(file: ImageFile) -> Any:
+    """A PIL image in its own mode, upright by its EXIF orientation as in the
+    ``datasets`` library; of an animation the first frame. A PIL image is returned as it
+    is.
+
+    Raises:
+        DocumentError: It is missing, broken, has changed, or exceeds a limit.
+        MissingExtraError: Pillow is missing.
+    """
+    source, digest, name = file
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise MissingExtraError("a document with images", "Pillow", "images") from None
+    given = source.content if isinstance(source, RowImage) else source
+    if not isinstance(given, str | bytes):
+        check_size(given.size, name)
+        return given
+    check_image(given)  # by the header alone
+    raw = given if isinstance(given, bytes) else image_bytes(given, digest)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(BytesIO(raw), formats=FORMATS) as image:
+                check_size(image.size, name)
+                image.load()
+                return ImageOps.exif_transpose(image)  # always a copy
+    except DocumentError:
+        raise
+    # Decoders raise many kinds of exceptions for broken files.
+    except Exception as error:  # noqa: BLE001
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DocumentError(f"{name} cannot be decoded: {text}") from None
 
 
 def _prepared(image: Any, settings: ImageSettings) -> Any:

@@ -10,7 +10,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from pytest_evals.data.pictures import check_picture, picture_digest, picture_size
+from pytest_evals.data.images import check_image, image_digest, image_size
 from pytest_evals.errors import DocumentError
 
 
@@ -31,7 +31,7 @@ def test_sizes_are_read_from_headers(form, options, size):
     buffer = BytesIO()
     Image.new("RGB", size).save(buffer, form, **options)
     buffer.seek(0)
-    assert picture_size(buffer) == size
+    assert image_size(buffer) == size
 
 
 def png(width: int, height: int) -> bytes:
@@ -56,7 +56,7 @@ def test_other_files_and_large_images_are_refused(tmp_path, raw, why):
     path = tmp_path / "shelf.png"
     path.write_bytes(raw)
     with pytest.raises(DocumentError, match=why):
-        check_picture(str(path))
+        check_image(str(path))
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_other_files_and_large_images_are_refused(tmp_path, raw, why):
 )
 def test_data_urls_are_checked_as_files(url, why):
     with pytest.raises(DocumentError, match=why):
-        check_picture(url)
+        check_image(url)
 
 
 def test_a_replaced_file_has_another_digest(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(png(1, 1))
-    first = picture_digest(str(path))
+    first = image_digest(str(path))
     path.write_bytes(png(2, 1) + b"more")
-    assert picture_digest(str(path)) != first
+    assert image_digest(str(path)) != first
