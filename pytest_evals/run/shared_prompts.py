@@ -33,7 +33,7 @@ class PromptCache:
         """Return whether a document is kept, and count it."""
         if self._n_characters >= MOST_CHARACTERS:
             return False
-        self._n_characters += sum(map(weight_of, asked.requests))
+        self._n_characters += weight_of(asked.requests)
         return True
 
 
