@@ -27,6 +27,9 @@ class Span(NamedTuple):
 
 ANYTHING = Span()
 SHARE = Span(0.0, 1.0)
+ACCURACIES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
+"""Metrics whose value of a document is 1 if it is correct, else 0, unless a user's
+function computes another one."""
 POSITIVE = Span(math.ulp(0.0), math.inf)
 """Above 0: the smallest positive double is the lower limit."""
 
@@ -136,6 +139,11 @@ class Metric:
     limits: tuple[float, float] | None = None
     is_proportion: bool = False
     labels: HumanLabels | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether each document's value is 0 or 1: known, or usual for its name."""
+        return self.is_proportion or self.name in ACCURACIES
 
     @property
     def known_limits(self) -> tuple[float, float] | None:

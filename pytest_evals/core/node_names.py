@@ -57,15 +57,21 @@ def names_by_folder(name: str, nodeid: str) -> tuple[str, ...]:
     return name, *("/".join((*folders[start:], name)) for start in starts)
 
 
-def document_start(task: str, model: str = "") -> str:
-    """The node ids of a task's documents up to their own ids, ``arc_easy[`` or, if
-    several models are tested, ``arc_easy[gpt2-``."""
-    return f"{task}[{model}-" if model else f"{task}["
+def node_label(model: str, variant: str) -> str:
+    """The start of the brackets of node ids: the name of the model, if several are
+    tested, and the variant of the eval, if it has several; empty without both."""
+    return "-".join(filter(None, (model, variant)))
 
 
-def gate_name(gate: str, model: str = "") -> str:
+def document_start(task: str, label: str = "") -> str:
+    """The node ids of a task's documents up to their own ids, ``arc_easy[`` or, with a
+    :func:`node_label`, ``arc_easy[gpt2-``."""
+    return f"{task}[{label}-" if label else f"{task}["
+
+
+def gate_name(gate: str, label: str = "") -> str:
     """A gate as the last part of its node id, ``acc`` or ``acc[gpt2]``."""
-    return f"{gate}[{model}]" if model else gate
+    return f"{gate}[{label}]" if label else gate
 
 
 def file_id(path: Path, root: Path) -> str:

@@ -12,9 +12,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import ACCURACIES, Metric
 from pytest_evals.core.run_plan import GatePlan
-from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
+from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.formatting import figure, offer_of_assumption, percent
 from pytest_evals.gates.power import Rule, Stratum, paired_rule, rule_of, sample_rule
 from pytest_evals.gates.read.entry import COMPARED
@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
     limits: tuple[float, float] | None = None
     """Range of the documents' values (:func:`range_of`)."""
-    is_proportion: bool = False  # whether all values are known to be 0 or 1
+    is_share: bool = False  # whether each document's value is 0 or 1
     strata: Sequence[Stratum] = ()  # the tasks of a group
     names: Sequence[str] = ()  # their names
     n_whole: int = 0  # documents of the complete baseline, if only a sample is run
@@ -69,7 +69,7 @@ def forecast(
     if last is None and gate.expected is not None:
         last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
-    is_share = known.is_proportion or gate.metric in SHARES
+    is_share = known.is_share or gate.metric in ACCURACIES
     if why := _unplanned(gate, last, is_share=is_share):
         least, few = _least(gate, n, known.limits, is_share=is_share)
         return replace(bare, why=why, n_needed=least, warning=few)

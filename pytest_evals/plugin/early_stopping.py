@@ -32,12 +32,12 @@ class StoppableItems:
         run: Run,
         assignment: WorkerAssignment | None,
         place: int,
-        is_own: Callable[[pytest.Item], bool],
+        owns: Callable[[pytest.Item], bool],
     ) -> None:
         """Create it for a run that may stop early. ``place``: of its model;
-        ``is_own``: whether an item is a document of that model."""
+        ``owns``: whether an item is a document of that model."""
         assert run.early_stopping is not None
-        self._name, self._is_own = f"decided-{place}", is_own
+        self._name, self._owns = f"decided-{place}", owns
         self._run, self._orders = run, assignment
         self._early: EarlyStopping = run.early_stopping
         self._waves: dict[Job, tuple[str, int]] = {}
@@ -49,7 +49,7 @@ class StoppableItems:
         places: dict[str, list[int]] = {}
         for place, item in enumerate(items):
             job = _job(item)
-            if job is not None and self._is_own(item):
+            if job is not None and self._owns(item):
                 places.setdefault(job.task.name, []).append(place)
         for task in self._early.candidates():
             slots = places.get(task.name, [])

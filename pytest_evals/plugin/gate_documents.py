@@ -32,13 +32,10 @@ def documents_of_named_gates(
 
 def _own(items: Sequence[pytest.Item], session: EvalSession) -> list[pytest.Item]:
     """Return the items without the documents and gates of other models."""
-    if not session.model:
-        return [*items]
     return [
         item
         for item in items
-        if (item.parent.evals is session if isinstance(item, DocItem) else True)
-        and (item.evals is session if isinstance(item, GateItem) else True)
+        if not isinstance(item, DocItem | GateItem) or session.owns(item)
     ]
 
 

@@ -178,11 +178,11 @@ class EvalSession:
         if self.run.early_stopping is None or self.options.validate:
             return None
         place = self.all.index(self)
-        return StoppableItems(self.run, self.assignment, place, self.is_document)
+        return StoppableItems(self.run, self.assignment, place, self.owns)
 
-    def is_document(self, item: pytest.Item) -> bool:
-        """Whether an item is a document of its model."""
-        return getattr(getattr(item, "parent", None), "evals", None) is self
+    def owns(self, item: pytest.Item) -> bool:
+        """Whether an item is a document or a gate of its model."""
+        return getattr(item.parent, "evals", None) is self
 
     @property
     def assignment(self) -> WorkerAssignment | None:

@@ -58,14 +58,15 @@ def wrapped(line: str, width: int, taken: int = 0) -> list[str]:
     start = _LABEL.match(line)
     indent = start.end() if start and start.end() <= width // 3 else 0
     parts = textwrap.wrap(
-        "\0" * taken + line,
+        line,
         width,
+        initial_indent=" " * taken,
         subsequent_indent=" " * (indent or 4),
         drop_whitespace=True,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [part.lstrip("\0") for part in parts]
+    return [parts[0][taken:], *parts[1:]]
 
 
 def near(path: Path, here: Path) -> str:

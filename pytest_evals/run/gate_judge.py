@@ -217,7 +217,7 @@ class GateJudge:
         metrics = [m for one in names for m in tasks[one].task.metrics]
         limits = range_of(gate, metrics)
         measured = [one for one in metrics if one.name == gate.metric]
-        is_share = bool(measured) and all(one.is_proportion for one in measured)
+        is_share = bool(measured) and all(one.is_share for one in measured)
         group = self._suite.groups.get(gate.task)
         if group is None:
             return Known(limits, is_share)

@@ -13,6 +13,7 @@ from pytest_evals.core.model_comparison import (
     ModelMetric,
     ModelRank,
 )
+from pytest_evals.core.node_names import node_label
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
@@ -163,7 +164,7 @@ def compare_variants(
     found = []
     for variants, group in alike.items():
         sides = {
-            "-".join(filter(None, (model, variant))): with_tasks(
+            node_label(model, variant): with_tasks(
                 run, {names[variant]: base for base, names in group.items()}
             )
             for model, run in runs.items()

@@ -20,6 +20,7 @@ from pytest_evals.core.node_names import (
     file_id,
     gate_name,
     names_by_folder,
+    node_label,
 )
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
@@ -42,12 +43,13 @@ class _WithNode:
 
     __slots__ = ()
     nodeid: str
+    model: str
+    variant = ""
 
     @property
     def label(self) -> str:
-        """Its part of the brackets of node ids: the name of its model, if several are
-        tested, and its variant; empty without both."""
-        raise NotImplementedError
+        """Its part of the brackets of node ids."""
+        return node_label(self.model, self.variant)
 
     @property
     def name(self) -> str:
@@ -83,11 +85,6 @@ class TaskRun(_WithNode):
     variant: str = ""
     """The variant of its eval, if that has several."""
 
-    @property
-    def label(self) -> str:
-        """The name of its model and its variant, as parameters in pytest's ids."""
-        return "-".join(filter(None, (self.model, self.variant)))
-
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""
         start = document_start(self.nodeid, self.label)
@@ -109,11 +106,6 @@ class GroupRun(_WithNode):
     changed: bool
     gates: tuple[Gate, ...]
     model: str = ""
-
-    @property
-    def label(self) -> str:
-        """The name of its model."""
-        return self.model
 
     @property
     def place(self) -> Place:

@@ -12,7 +12,14 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.guests import METRIC_FAMILIES
-from pytest_evals.core.metric import ANYTHING, BOOTSTRAP_ITERS, SHARE, Metric, Span
+from pytest_evals.core.metric import (
+    ACCURACIES,
+    ANYTHING,
+    BOOTSTRAP_ITERS,
+    SHARE,
+    Metric,
+    Span,
+)
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (
@@ -65,7 +72,6 @@ class KnownMetric:
     Args:
         numbers_in: Output types for which a document's value is a number.
         pairs_in: Output types for which it is a pair, which has no mean.
-        accuracy: Whether 1 means correct and 0 wrong.
         span: Range of the number with the default aggregation; if not set, that of the
             aggregation.
     """
@@ -74,7 +80,6 @@ class KnownMetric:
     higher_is_better: bool
     numbers_in: tuple[str, ...] = ()
     pairs_in: tuple[str, ...] = ()
-    accuracy: bool = False
     span: Span = ANYTHING
 
     @property
@@ -90,12 +95,12 @@ _FROM_ONE = Span(low=1.0)
 """Log-probabilities are at most 0, so perplexities are at least 1."""
 
 METRICS: Mapping[str, KnownMetric] = {
-    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), True, SHARE),
+    "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), span=SHARE),
     # lm-eval knows the name but never computes it.
     "acc_all": KnownMetric("mean", True),
-    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
-    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
-    "acc_norm": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
+    "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), span=SHARE),
+    "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), span=SHARE),
+    "acc_norm": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), span=SHARE),
     "bits_per_byte": KnownMetric(
         "bits_per_byte", False, (), (_ROLLING, _TEXT), span=Span(low=0.0)
     ),
@@ -109,7 +114,7 @@ METRICS: Mapping[str, KnownMetric] = {
     ),
     "chrf": KnownMetric("chrf", True, (), (_TEXT,)),
     "chrf++": KnownMetric("chrf++", True, (), (_TEXT,)),
-    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), (), True, SHARE),
+    "exact_match": KnownMetric("mean", True, (_CHOICE, _TEXT), (), span=SHARE),
     "f1": KnownMetric("f1", True, (), (_CHOICE, _TEXT)),
     "likelihood": KnownMetric("mean", True, (), (_CHOICE, _TEXT)),
     "mcc": KnownMetric("matthews_corrcoef", True, (), (_CHOICE, _TEXT)),
@@ -124,8 +129,6 @@ METRICS: Mapping[str, KnownMetric] = {
 """Name → built-in metric. Generated texts are passed as pairs of reference and text to
 the aggregation for any name."""
 
-_ACCURACIES = frozenset(name for name, one in METRICS.items() if one.accuracy)
-"""Metrics of these names have values from 0 to 1, also those of a user's function."""
 _BETWEEN = ("mean", "median", "nanmean")
 """Aggregations whose result is between the smallest and largest value."""
 _CAPPED = ("bleu", "chrf", "chrf++", "ter")
@@ -238,7 +241,8 @@ def metric(
         number=number_of(aggregation),
         statistic=statistic_of(aggregation),
         span=_span(spec, aggregation, declared),
-        limits=SHARE if spec.name in _ACCURACIES else None,
+        # Also those of a user's function.
+        limits=SHARE if spec.name in ACCURACIES else None,
         closed=not declared and spec.function is None and aggregation.several is None,
     )
 
@@ -246,8 +250,7 @@ def metric(
 def is_accuracy(spec: MetricSpec) -> Decides:
     """Whether 1 means correct and 0 wrong: for built-in accuracies, and unless lower is
     better, for metrics that are averaged or aggregated by a user function."""
-    known = METRICS.get(spec.name)
-    if known is not None and known.accuracy:
+    if spec.name in ACCURACIES:
         return True
     aggregation = _aggregation(spec)
     if direction(spec) is False:
@@ -263,7 +266,7 @@ def _check_aggregation(
     kind = "pairs" if output_type in known.pairs_in else "numbers"
     if aggregation.takes not in (kind, "anything"):
         fix = f"aggregation: !function <a function of the list of {kind}>"
-        if output_type == "generate_until" and known.accuracy:
+        if output_type == "generate_until" and spec.name in ACCURACIES:
             fix = f"metric: exact_match, which compares strings, or {fix}"
         raise EvalsError(
             f"metric {spec.name!r} of output_type {output_type} returns {kind}, which "
@@ -287,7 +290,7 @@ def _span(spec: MetricSpec, aggregation: Aggregation, declared: bool) -> Span:
     if known is None or declared or spec.function is not None:
         return aggregation.span
     is_default = aggregation is AGGREGATIONS[known.aggregation]
-    if known.accuracy and not is_default:
+    if spec.name in ACCURACIES and not is_default:
         is_default = any(aggregation is AGGREGATIONS[name] for name in _BETWEEN)
     return known.span if is_default and known.span != ANYTHING else aggregation.span
 

@@ -22,6 +22,16 @@ SETTLED_S = 5.0
 """Seconds after which a change is visible in the timestamps."""
 
 
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 class FileHashes:
     """A function that returns the SHA-256 of files."""
 
@@ -41,8 +51,7 @@ class FileHashes:
         match self._known.get(name):
             case [list() as known, str() as digest] if known == mark:
                 return digest
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = file_hash(path)
         if mark == _mark(path) and _is_settled(path):
             self._remember({name: [mark, digest]})
         return digest

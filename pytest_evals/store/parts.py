@@ -12,7 +12,6 @@ Everything in them is data: reading a part runs nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
+from pytest_evals.store.hashes import file_hash
 from pytest_evals.store.history import RESULTS, load_run, read_run
 from pytest_evals.store.schema import schema_fault
 
@@ -28,7 +28,6 @@ _FIX = (
     "fix: pass the folders that --evals-run-dir or the results folder got from jobs "
     "with --evals-shard=K/N; a job that was killed leaves no part: run it again"
 )
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,16 +137,3 @@ _KINDS = {
     "partial": str,
 }
 """Fields of ``part.json`` that every reader needs."""
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    found = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()

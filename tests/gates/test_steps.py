@@ -169,23 +169,34 @@ def test_paired_tests_and_clusters_do_not_depend_on_one_sum():
     assert "clustered" in steps_of(gate, ACC, 100)
 
 
-@pytest.mark.parametrize(
-    ("score", "keys", "why"),
-    [
-        ("exact", {"min": 0.5}, ""),
-        ("exact", {"min": 0.5, "over": "population"}, ""),
-        ("tool_f1", {"min": 0.5}, ""),
-        ("tool_f1", {"min": 0.5, "over": "population"}, "may lie between 0 and 1"),
-        ("exact", {"min": 0.5, "range": [0, 2]}, "exact ranges from 0 to 2"),
-    ],
-)
-def test_own_scorers_have_the_range_that_gates_know(tmp_path, score, keys, why):
+def steps_of_score(folder, score, **keys):
     text = f"prompt: x\ntarget: a\nrows: [{{a: []}}]\nscore: {score}\n"
-    (tmp_path / "sums.yaml").write_text(text)
-    (task,) = load_file(tmp_path / "sums.yaml", TaskOptions())
+    (folder / "sums.yaml").write_text(text)
+    (task,) = load_file(folder / "sums.yaml", TaskOptions())
     (metric_,) = task.metrics
-    steps = steps_of(gate_of(score, **keys), metric_, 10)
-    assert why in steps if why else at(steps, 5) is not at(steps, 0)
+    return steps_of(gate_of(score, **keys), metric_, 10)
+
+
+@pytest.mark.parametrize("score", ["exact", "tool_f1"])
+def test_a_threshold_on_own_scorers_is_a_sum(tmp_path, score):
+    steps = steps_of_score(tmp_path, score, min=0.5)
+    assert at(steps, 5) is Outcome.PASSED
+    assert at(steps, 4) is Outcome.FAILED
+
+
+def test_limits_are_known_before_the_end_only_for_scores_of_0_or_1(tmp_path):
+    """The exact 95% lower limit of 9 of 10 is 0.606, and that of 8 of 10 is 0.493."""
+    keys = {"min": 0.5, "over": "population"}
+    steps = steps_of_score(tmp_path, "exact", **keys)
+    assert at(steps, 9) is Outcome.PASSED
+    assert at(steps, 8) is Outcome.INCONCLUSIVE
+    found = steps_of_score(tmp_path, "tool_f1", **keys)
+    assert found == "scores of tool_f1 may lie between 0 and 1"
+
+
+def test_a_range_that_the_gate_sets_is_the_range_of_a_score(tmp_path):
+    found = steps_of_score(tmp_path, "exact", min=0.5, range=[0, 2])
+    assert found == "exact ranges from 0 to 2, not from 0 to 1"
 
 
 def test_gates_on_documents_have_no_sum():

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import ANYTHING, SHARE, Metric, Span
+from pytest_evals.core.metric import ACCURACIES, ANYTHING, SHARE, Metric, Span
 from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import (
     DocumentError,
@@ -25,7 +25,6 @@ from pytest_evals.gates.check import (
     span_fault,
 )
 from pytest_evals.gates.documents import labels_in
-from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.observations import n_needed
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
@@ -199,7 +198,7 @@ def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]
         fault = f"range is that of a mean over documents, and {gate.metric} is none"
     if fault:
         return [fault], ""
-    is_usual = gate.metric in SHARES and all(metric.is_mean for metric in named)
+    is_usual = gate.metric in ACCURACIES and all(metric.is_mean for metric in named)
     warning = span_fault(gate, SHARE) if span == ANYTHING and is_usual else ""
     return [], f"{warning}, if it is a share of documents as usual" if warning else ""
 

@@ -25,11 +25,14 @@ from pytest_evals.core.gate import Bound, Gate, Outcome
 from pytest_evals.core.metric import SHARE, Metric, Ratio
 from pytest_evals.gates.decide import compared
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
-from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, conditions_of
+from pytest_evals.gates.terms import (
+    ChangeEstimate,
+    GateEstimate,
+    conditions_of,
+    has_limits,
+)
 from pytest_evals.stats.sequential import Urn
 
-SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
-"""Metrics that are shares of documents if they are averaged."""
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
 
 
@@ -77,7 +80,7 @@ def steps_of(
         return _ratio_steps(gate, metric, metric.ratio, n)
     if gate.baseline:
         return _paired_steps(gate, n, old or {})
-    if gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None):
+    if not has_limits(gate):
         cuts = [_point(bound, Fraction(bound.value) * n) for bound in gate.bounds]
         return Steps(**_combined(cuts), share=_from_0_to_1, unit=1 / n)
     cuts = [_noisy(replace(gate, bounds=(b,)), n) for b in gate.bounds]
@@ -115,15 +118,13 @@ def _metric_refusal(gate: Gate, metric: Metric) -> str:
 
 
 def _range_refusal(gate: Gate, metric: Metric) -> str:
-    is_share = metric.is_proportion or metric.name in SHARES
-    limits = gate.range or metric.known_limits
+    is_share, limits = metric.is_share, gate.range or metric.known_limits
     if limits is None:
         return "" if is_share else f"the range of {metric.name} is unknown"
     if limits != SHARE:
         low, high = limits
         return f"{metric.name} ranges from {low:g} to {high:g}, not from 0 to 1"
-    is_sum = gate.over == "run" or (gate.over == "benchmark" and gate.flip_rate is None)
-    if is_share or (is_sum and not gate.baseline):
+    if is_share or not (has_limits(gate) or gate.baseline):
         return ""
     return f"scores of {metric.name} may lie between 0 and 1"
 

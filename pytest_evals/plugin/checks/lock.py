@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -37,7 +36,8 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.batches import ask
 from pytest_evals.run.task_identity import public_config
-from pytest_evals.store.parts import file_hash
+from pytest_evals.store.files import replace_text
+from pytest_evals.store.hashes import file_hash
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -57,23 +57,19 @@ _SHORT = 12
 """Digits of commits."""
 
 
-def write_lock(root: Path, tasks: Iterable[Task], commits: Mapping[str, str]) -> Path:
-    """Write the lock of these tasks and repositories, and return its path.
+def write_lock(root: Path, tasks: Iterable[Task], commits: Mapping[str, str]) -> None:
+    """Write the lock of these tasks and repositories.
 
     Raises:
-        OSError: It cannot be written.
+        StoreError: It cannot be written.
     """
     content = {
         "schema_version": VERSION,
         "repositories": dict(commits),
         "tasks": {one.name: _entry(one, root) for one in tasks},
     }
-    path = root / LOCK
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    part = path.with_name(f"{LOCK}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-    return path
+    replace_text(root / LOCK, text, "--rootdir")
 
 
 def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:

@@ -13,7 +13,6 @@ from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_fault
 from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem, suggestion
-from pytest_evals.plugin.checks.lock import check_lock
 from pytest_evals.plugin.checks.reference_models import check_reference_models
 from pytest_evals.plugin.models.compatibility import check_models
 from pytest_evals.plugin.session import EvalSession
@@ -50,6 +49,8 @@ def check_session(
             check_models(session.config, session.run.inference.answers, spec, tasks)
         check_reference_models(session, ids)
         if session.options.locked and session.is_first:
+            from pytest_evals.plugin.checks.lock import check_lock
+
             check_lock(session, tasks)
     except pytest.UsageError as error:
         raise with_place(session.config, error) from None

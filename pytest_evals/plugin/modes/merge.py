@@ -114,7 +114,7 @@ class MergeMode:
         documents = {
             (item.job.task.name, item.job.index): item.nodeid
             for item in session.items
-            if isinstance(item, DocItem) and item.parent.evals is self._session
+            if isinstance(item, DocItem) and self._session.owns(item)
         }
         if not faults:
             faults = [*self._document_faults(documents)]

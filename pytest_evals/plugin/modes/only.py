@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.node_names import document_start, node_label
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.documents import DocItem
@@ -49,7 +50,7 @@ class OnlyMode:
         else:
             selects = assignment.selects[self._session.all.index(self._session)]
             run = read_run(Path(selects)) if selects else None
-        own = [item for item in items if self._is_own(item)]
+        own = [item for item in items if self._session.owns(item)]
         documents = [item for item in own if isinstance(item, DocItem)]
         run = self._session.suite.named(run) if run else None
         kept = self._chosen(documents, run)
@@ -75,11 +76,6 @@ class OnlyMode:
     def pytest_report_collectionfinish(self) -> list[str]:
         """Show which documents were selected."""
         return self._lines
-
-    def _is_own(self, item: pytest.Item) -> bool:
-        if isinstance(item, DocItem):
-            return item.parent.evals is self._session
-        return isinstance(item, GateItem) and item.evals is self._session
 
     def _chosen(self, documents: Sequence[DocItem], run: EarlierRun | None) -> set[str]:
         by_task: dict[str, list[DocItem]] = {}
@@ -133,9 +129,9 @@ class _Rows:
     def of(self, item: DocItem) -> Row | None:
         """Return the row of the document with the same id. A document that could not be
         built has no id and is found by its index."""
-        id_ = item.name.partition("[")[2][:-1]
-        for one in filter(None, (item.parent.evals.model, item.job.task.variant)):
-            id_ = id_.removeprefix(f"{one}-")
+        label = node_label(item.parent.evals.model, item.job.task.variant)
+        name = item.name[item.name.index("[") :]
+        id_ = name.removeprefix(document_start("", label))[:-1]
         here = self._by_index.get(item.job.index)
         return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
 

@@ -16,7 +16,7 @@ from pytest_evals.core.key import prompt_of
 from pytest_evals.core.model import ModelOpener
 from pytest_evals.core.request import Generate, Request, as_sent
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
-from pytest_evals.errors import EvalsError, StoreError
+from pytest_evals.errors import EvalsError
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.masking.values import masked_text
@@ -26,10 +26,8 @@ from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of
 from pytest_evals.reports.terminal.plan import plan_lines
-from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
-from pytest_evals.store.baselines import own_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
 
@@ -65,7 +63,7 @@ class PlanMode:
     def _forecast(self, items: Sequence[pytest.Item]) -> RunPlan:
         by_task: dict[str, list[DocItem]] = {}
         for item in items:
-            if isinstance(item, DocItem) and item.parent.evals is self._session:
+            if isinstance(item, DocItem) and self._session.owns(item):
                 by_task.setdefault(item.job.task.name, []).append(item)
         documents = [one for members in by_task.values() for one in members]
         run = self._last()
@@ -266,14 +264,8 @@ class PlanMode:
         """Return the baseline of a gate, by default the earlier run."""
         if not gate.baseline:
             return run
-        session = self._session
-        here = session.config.invocation_params.dir
-        try:
-            name = own_baseline(session.options.dir, gate.baseline, session.model)
-            run = find_run(session.options.dir, name, here)
-            return session.suite.named(run)
-        except StoreError:
-            return None
+        found = self._session.run.baselines.run(gate.baseline)
+        return None if isinstance(found, str) else found
 
     def _number(self, gate: Gate, run: EarlierRun | None) -> float | None:
         """Return the value of a gate's metric in an earlier run."""

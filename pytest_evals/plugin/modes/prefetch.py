@@ -13,7 +13,7 @@ from collections.abc import Generator
 import pytest
 
 from pytest_evals.core.task import Task
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.models.repositories import HubFiles, Repository, download, hub_files
 from pytest_evals.plugin.checks.lock import (
     LOCK,
@@ -98,7 +98,7 @@ class PrefetchMode:
             try:
                 write_lock(self._config.rootpath, tasks, commits)
                 line = f"{LOCK} is written; --evals-locked compares runs with it"
-            except OSError as error:
+            except StoreError as error:
                 line += f": {error}"
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._lines.append(line)

@@ -24,8 +24,9 @@ from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.task_identity import task_identity
+from pytest_evals.store.hashes import file_hash
 from pytest_evals.store.history import RESULTS
-from pytest_evals.store.parts import PART, RECORDS, file_hash
+from pytest_evals.store.parts import PART, RECORDS
 from pytest_evals.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -82,10 +83,8 @@ class ShardMode:
         ]
 
     def _is_own(self, item: pytest.Item) -> bool:
-        if isinstance(item, DocItem):
-            return item.parent.evals is self._session
-        if isinstance(item, GateItem):
-            return item.evals is self._session
+        if isinstance(item, DocItem | GateItem):
+            return self._session.owns(item)
         return self._session.is_first
 
     @pytest.hookimpl

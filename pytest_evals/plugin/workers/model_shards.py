@@ -36,24 +36,30 @@ def shard_models(
     if len(suites) == 1:
         return shard_items(ids, suites[0], n, waves[0] if waves else None, recorded)
     places = {nodeid: place for place, nodeid in enumerate(ids)}
-    gates = [p for known in suites for p in _gates(known, places)]
+    gates = {
+        places[nodeid]
+        for known in suites
+        for run in known.all()
+        for nodeid in map(run.gate_id, run.gates)
+        if nodeid in places
+    }
     costs = [FIXED] * len(ids)
     models = [_documents(known, places, costs, recorded) for known in suites]
-    models = [one for one in models if one]
     documents = {place for one in models for unit in one for place in unit}
-    others = [p for p in range(len(ids)) if p not in documents and p not in {*gates}]
+    others = [p for p in range(len(ids)) if p not in documents and p not in gates]
     first = min((*documents, *gates), default=0)
     before = [[place] for place in others if place < first]
-    n_whole = 0 if any(waves) else len(models) - len(models) % n
     shards = cut_evenly([before], costs, n)
     if any(waves):
-        for known, own in zip(suites, waves, strict=True):
-            positions = sorted(_document_places(known, places))
+        for known, own, units in zip(suites, waves, models, strict=True):
+            positions = sorted(place for unit in units for place in unit)
             own_ids = [ids[position] for position in positions]
             found = shard_items(own_ids, known, n, own, recorded)
             for shard, more in zip(shards, found.shards, strict=True):
                 shard += [positions[i] for i in more]
         models = []
+    models = [one for one in models if one]
+    n_whole = len(models) - len(models) % n
     for number, units in enumerate(models[:n_whole]):
         shards[number % n] += [place for unit in units for place in unit]
     line = [unit for units in models[n_whole:] for unit in units]
@@ -61,18 +67,6 @@ def shard_models(
         shard += more
     late = [place for place in others if place >= first]
     return Shards(shards, sorted(gates), late, len(documents))
-
-
-def _gates(known: Suite, places: Mapping[str, int]) -> list[int]:
-    """Positions of the gates of a model."""
-    ids = (run.gate_id(gate) for run in known.all() for gate in run.gates)
-    return [places[nodeid] for nodeid in ids if nodeid in places]
-
-
-def _document_places(known: Suite, places: Mapping[str, int]) -> list[int]:
-    """Positions of the documents of a model."""
-    ids = (nodeid for run in known.tasks.values() for nodeid in run.document_ids())
-    return [places[nodeid] for nodeid in ids if nodeid in places]
 
 
 def _documents(

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.node_names import document_start
+from pytest_evals.core.node_names import document_start, node_label
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
@@ -241,8 +241,7 @@ def _again(path: Path, names: Sequence[str]) -> list[str]:
 
 
 def _start(task: Task, model: str = "") -> str:
-    label = "-".join(filter(None, (model, task.variant)))
-    return document_start(task.node_name, label)
+    return document_start(task.node_name, node_label(model, task.variant))
 
 
 def _name(record: Record, start: str, ids: Mapping[int, str]) -> str:
