@@ -43,6 +43,9 @@ def test_a_program_gets_its_input_and_files_and_nothing_of_the_session(sandbox):
     assert result.stdout == "one file None\nTrue ['data']\n"
     assert (result.stderr, result.exit_code, result.reason) == ("é\n", 3, "")
     assert not result.ok
+    both = {"stdin": "a\n", "files": {".stdin": "b"}}
+    result = sandbox.run("print(input(), open('.stdin').read())", **both)
+    assert result.stdout == "a b\n"
 
 
 def test_a_traceback_has_the_lines_of_the_program_only(sandbox):

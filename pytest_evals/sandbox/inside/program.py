@@ -60,13 +60,13 @@ def _enter(mode: str, job: Mapping[str, Any], setup: ProgramSetup) -> ProgramSet
     """Leave the server's descriptors, environment and rights; return the setup with
     the new descriptors."""
     os.chdir(setup.folder)
-    for name, data in job.get("files", {}).items():
-        _write(name, bytes.fromhex(data))
     given = os.open(os.devnull, os.O_RDONLY)
     if job.get("stdin"):
         given = _unnamed()
         write_all(given, job["stdin"].encode("utf-8", "surrogatepass"))
         os.lseek(given, 0, os.SEEK_SET)
+    for name, data in job.get("files", {}).items():
+        _write(name, bytes.fromhex(data))
     if mode != "tests" and setup.uid and setup.limits["enforced"]:
         _give_away(setup.folder, setup.uid)
     setup = _keep_descriptors(given, setup)
