@@ -23,7 +23,6 @@ from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_list, reason_of, verdict
 from pytest_evals.scorers.model_scorer import (
-    ATTEMPTS,
     ModelScorer,
     ReplyForm,
     Tag,
@@ -123,11 +122,6 @@ class ClaimScorer(ModelScorer):
         is_ours = self.contexts in ANSWER_NAMES | CASE_NAMES
         text = f"{{{{ {'row.' * is_ours}{self.contexts} }}}}"
         return (ScorerTemplate(f"{self.name}: contexts", text),)
-
-    @property
-    def most_requests(self) -> int:
-        """The highest number of requests for one answer, without retries."""
-        return ATTEMPTS * (1 + self.inquiry.has_claims)
 
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Ask for the claims, then for a verdict on each."""

@@ -35,8 +35,6 @@ Tag = tuple[str, str]
 
 JUDGE_NAME = "judge"
 """Name in ``Ask.model`` of the session's judge."""
-ATTEMPTS = 2
-"""Most requests for one reply: one that cannot be read is requested once more."""
 _MAX_TOKENS = 1024
 _SHORTEST = 8
 """Characters of the code in tags."""
@@ -80,11 +78,6 @@ class ModelScorer(ABC):
     def templates(self) -> tuple[ScorerTemplate, ...]:
         """All texts that are rendered for each case."""
         return ()
-
-    @property
-    @abstractmethod
-    def most_requests(self) -> int:
-        """The highest number of requests for one answer, without retries."""
 
     @abstractmethod
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:

@@ -19,7 +19,7 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_values, reason_of
-from pytest_evals.scorers.model_scorer import ATTEMPTS, asked_again, closed_object
+from pytest_evals.scorers.model_scorer import asked_again, closed_object
 from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.templates import ScorerTemplate
 
@@ -47,11 +47,6 @@ class PairScorer(RubricScorer):
     @property
     def _other(self) -> ScorerTemplate:
         return ScorerTemplate(f"{self.name}: versus", self.versus)
-
-    @property
-    def most_requests(self) -> int:
-        """The highest number of requests for one answer, without retries."""
-        return 2 * ATTEMPTS
 
     def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Send both orders to the judge and return the score."""

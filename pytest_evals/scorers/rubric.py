@@ -21,7 +21,6 @@ from pytest_evals.scorers.criteria import Criterion, criteria_of, scale_of
 from pytest_evals.scorers.judge_replies import listed, read_values, reason_of, verdict
 from pytest_evals.scorers.jury import Ballot, Jury, Ties, jury_of
 from pytest_evals.scorers.model_scorer import (
-    ATTEMPTS,
     ModelScorer,
     ReplyForm,
     Tag,
@@ -83,11 +82,6 @@ class RubricScorer(ModelScorer):
                 "  fix: labels: labels.jsonl"
             )
         _ = self.templates  # its errors name it
-
-    @property
-    def most_requests(self) -> int:
-        """The highest number of requests for one answer, without retries."""
-        return ATTEMPTS * self.jury.size
 
     @property
     def templates(self) -> tuple[ScorerTemplate, ...]:

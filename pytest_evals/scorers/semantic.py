@@ -39,12 +39,6 @@ class SemanticScorer(ModelScorer):
         """All texts that are rendered for each case."""
         return () if self.text is None else (self.text,)
 
-    @property
-    def most_requests(self) -> int:
-        """The highest number of requests for one answer, without retries: the answer
-        and one target."""
-        return 2
-
     def check(self, case: Case) -> list[str]:
         """Return the texts that answers are compared with.
 

@@ -99,7 +99,7 @@ def unresolved_function(*_arguments: object) -> None:
 
 
 def _fix(error: BaseException, folder: Path) -> str:
-    from pytest_evals.dialects.lm_eval.shims.config import INSTALL
+    from pytest_evals.dialects.lm_eval.shims.unavailable_names import INSTALL
     from pytest_evals.dialects.module_loader import missing_module_fix
 
     missing = error.name if isinstance(error, ImportError) else None

@@ -22,12 +22,12 @@ from pytest_evals.dialects.lm_eval.evaluate_library import (
     import_evaluate,
     route_code_eval,
 )
-from pytest_evals.dialects.lm_eval.shims.config import needs_lm_eval
 from pytest_evals.dialects.lm_eval.shims.filters import (
     register_filter,
     registered_filters,
 )
 from pytest_evals.dialects.lm_eval.shims.names import NAMES
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import needs_lm_eval
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.scorers.code_eval import CodeEval
 

@@ -111,21 +111,19 @@ class UserSimulator:
         spoken = [talk.opening] if case.has_opening else []
         reason = "max_turns"
         for number in range(1, self.max_turns + 1):
+            text: str | None = None
+            is_last = False
             if number > 1 or not case.has_opening:
                 request = self._request(case.user, spoken, talk, first)
-                text = yield from self._message(request, number)
-                text, mark, _ = text.partition(self.stop)
-                text = text.strip()
-                if mark and not text:
-                    reason = "stop"
-                    break
+                message = yield from self._message(request, number)
+                text = message.partition(self.stop)[0].strip()
+                is_last = self.stop in message
                 spoken.append(text)
+            if text != "":
                 yield from talk.turn(text, number)
-                if mark:
-                    reason = "stop"
-                    break
-            else:
-                yield from talk.turn(None, number)
+            if is_last:
+                reason = "stop"
+                break
         if not talk.answers:
             raise DocumentError("the simulated user stopped before its first message")
         found = talk.combined()

@@ -30,7 +30,7 @@ from pytest_evals.dialects.lm_eval.modules import has_lm_eval
 from pytest_evals.dialects.lm_eval.prompts.tables import seeded
 from pytest_evals.dialects.lm_eval.scoring_keys import direction_of
 from pytest_evals.dialects.lm_eval.shims import configurable
-from pytest_evals.dialects.lm_eval.shims.config import (
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
     NEWER,
     UNSUPPORTED,
     needs_lm_eval,

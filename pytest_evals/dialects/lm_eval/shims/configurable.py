@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from pytest_evals.data.hub import datasets_library
-from pytest_evals.dialects.lm_eval.shims.config import TaskConfig, needs_lm_eval
+from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
 from pytest_evals.dialects.lm_eval.shims.prompts import (
     choice_arguments,
     prompts_of,
@@ -22,6 +22,7 @@ from pytest_evals.dialects.lm_eval.shims.prompts import (
 from pytest_evals.dialects.lm_eval.shims.samplers import get_sampler
 from pytest_evals.dialects.lm_eval.shims.scoring import Scoring, ensembles
 from pytest_evals.dialects.lm_eval.shims.task import Instance, Task
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import needs_lm_eval
 
 _OUTPUT_TYPES = (
     "generate_until",

@@ -13,14 +13,14 @@ from random import Random
 from typing import Any
 
 from pytest_evals.data.hub import datasets_library
-from pytest_evals.dialects.lm_eval.shims.config import (
+from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
+from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
     NEWER,
     UNSUPPORTED,
-    TaskConfig,
     needs_lm_eval,
     newer_name_message,
 )
-from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 
 
 @dataclass
