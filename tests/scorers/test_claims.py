@@ -238,3 +238,9 @@ def test_a_verdict_belongs_to_the_claim_whose_number_it_has(reply, passes):
         "yes": "You" if passes[0] else "We",
         "no": "We" if passes[0] else "You",
     }
+
+
+def test_a_claim_that_is_listed_twice_counts_once():
+    claims = ["Within 30 days.", "We open at eight.", "Within 30 days. "]
+    judge = Judge(claims=json.dumps({"claims": claims}))
+    assert score_of("faithfulness", judge).explanation.startswith("1 of 2 claims")
