@@ -81,12 +81,22 @@ function legend(counts, task = "") {
   )));
 }
 
+/** What holds for the whole run; notes on a comparison stand on its own page. */
 function noticesOf(facts) {
-  const found = [];
-  if (facts.partial) found.push(`Partial run: ${facts.partial}.`);
-  for (const text of facts.comparison?.refused ?? []) found.push(`Not compared with ${facts.comparison.name}: ${text}.`);
-  for (const text of facts.comparison?.warnings ?? []) found.push(text);
-  return [differencesOf(facts.comparison?.differences ?? []), found.length ? h("ul.notices", found.map((text) => h("li", text))) : null, warningsOf(facts.warnings)];
+  const { comparison } = facts;
+  const n = (comparison?.differences ?? []).length + (comparison?.warnings ?? []).length;
+  const found = refusals(comparison);
+  if (facts.partial) found.unshift(`Partial run: ${facts.partial}.`);
+  if (n) found.push(link("changes", {}, `${plural(n, "note")} on the comparison with ${comparison.name}`));
+  return [notices(found), warningsOf(facts.warnings)];
+}
+
+function refusals(comparison) {
+  return (comparison?.refused ?? []).map((text) => `Not compared with ${comparison.name}: ${text}.`);
+}
+
+function notices(found) {
+  return found.length ? h("ul.notices", found.map((one) => h("li", one))) : null;
 }
 
 /** Why two runs may differ: settings and prompts, with word diffs. */

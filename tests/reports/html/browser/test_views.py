@@ -253,11 +253,25 @@ def test_prompts_that_differ_from_the_baseline_are_shown_as_a_word_diff(
     ]
     found = asdict(changes("main", *runs))
     write_html(runs[1], tmp_path / "report.html", others=OtherRuns(runs[0], found))
-    page = tab.open(tmp_path / "report.html", "#/summary")
+    page = tab.open(tmp_path / "report.html", "#/changes")
     diff = page.locator("details", has_text="Why the runs may differ").locator("ul ul")
     assert diff.all_inner_texts() == ["quiz[d0]: the <b>sum</b>total of"]
     assert diff.locator("del").all_inner_texts() == ["<b>sum</b>"]
     assert diff.locator("ins").all_inner_texts() == ["total"]
+
+
+def test_notes_stand_on_one_page_each(tab, write, tmp_path):
+    rows = {"quiz": [write.generated(0, "p", "x")]}
+    before = write.run(tmp_path / "before", rows)
+    now = write.run(tmp_path / "now", rows, warnings=["hot"])
+    found = asdict(changes("main", before, now)) | {"warnings": ["other rows"]}
+    write_html(now, tmp_path / "report.html", others=OtherRuns(before, found))
+    page = tab.open(tmp_path / "report.html", "#/summary")
+    summary = page.locator("main").inner_text()
+    assert "hot" in summary and "other rows" not in summary
+    page.get_by_text("1 note on the comparison with main").click()
+    changed = page.locator("main").inner_text()
+    assert "other rows" in changed and "hot" not in changed
 
 
 def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
