@@ -338,7 +338,7 @@ class _Call:
             inference.answers.close()
             for one in suite.all():
                 for gate in one.gates:
-                    run.judge(gate)
+                    run.gate_judge.judge(gate)
             result = run.finish(run.warnings())
             if config.writes:
                 result = self._write(run)

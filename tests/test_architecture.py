@@ -235,13 +235,18 @@ def test_no_assertion_holds_whatever_the_code_does() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "most_modules", "most_hops"), [("evaluate", 15, 40), ("pytest", 22, 60)]
+    ("walk", "most_modules", "most_hops"),
+    [
+        ("one document, evaluate", 15, 40),
+        ("one document, pytest", 22, 60),
+        ("first gate, pytest", 25, 95),
+    ],
 )
-def test_a_document_crosses_few_modules(
-    how: str, most_modules: int, most_hops: int
+def test_documents_and_gates_cross_few_modules(
+    walk: str, most_modules: int, most_hops: int
 ) -> None:
     titles = [title for title, _ in traces(ROOT)]
-    (found,) = (title for title in titles if title.startswith(f"one document, {how}"))
+    (found,) = (title for title in titles if title.startswith(walk))
     modules, hops = re.findall(r"\d+", found)
     assert int(modules) <= most_modules
     assert int(hops) <= most_hops

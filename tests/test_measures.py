@@ -41,18 +41,34 @@ def test_measures_trace_a_document_and_a_gate_through_their_modules(measures) ->
     assert "-> gates." in gate
 
 
-def test_the_architecture_names_every_module_that_a_document_passes(measures) -> None:
-    """With pytest, as its walk states."""
-    _, _, rest = measures.partition("one document, pytest")
-    trace, _, _ = rest.partition("first gate")
-    passed = {
-        module
-        for pair in re.findall(r"^    \d+ (\S+) -> (\S+): ", trace, re.MULTILINE)
-        for module in pair
-        if module != "outside"
-    }
+@pytest.mark.parametrize(
+    ("start", "end", "section"),
+    [
+        ("one document, pytest", "first gate", "## One document"),
+        ("first gate", "modules imported", "## One gate"),
+    ],
+)
+def test_the_architecture_names_every_module_of_a_walk(
+    measures, start, end, section
+) -> None:
+    """Of a document and of a gate with pytest."""
+    _, _, rest = measures.partition(start)
+    passed = {module for pair in calls(rest.partition(end)[0]) for module in pair}
     assert len(passed) > 10
     text = ARCHITECTURE.read_text(encoding="utf-8")
-    _, _, walk = text.partition("## One document")
-    walk, _, _ = walk.partition("## One gate")
-    assert passed <= {*re.findall(r"`([\w.]+)`", walk)}
+    _, _, walk = text.partition(section)
+    walk, _, _ = walk.partition("\n## ")
+    assert passed - {"outside"} <= {*re.findall(r"`([\w.]+)`", walk)}
+
+
+def calls(trace: str) -> list[tuple[str, str]]:
+    """The caller and the callee of each line."""
+    return re.findall(r"^    \d+ (\S+) -> (\S+): ", trace, re.MULTILINE)
+
+
+def test_each_step_of_a_gate_is_entered_once(measures) -> None:
+    gate = measures.partition("first gate")[2].partition("modules imported")[0]
+    steps = ("gates.observations", "gates.estimate.gate", "gates.explain")
+    for step in steps:
+        assert [callee for _, callee in calls(gate)].count(step) == 1, step
+    assert gate.count("-> gates.decide: decide\n") == 1

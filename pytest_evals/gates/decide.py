@@ -17,7 +17,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
-from pytest_evals.gates.formatting import figure, figure_beside, missing_count
 from pytest_evals.gates.terms import (
     NO_BRACKET,
     Bracket,
@@ -28,6 +27,9 @@ from pytest_evals.gates.terms import (
     InvalidGateError,
     compares_limits,
     conditions_of,
+    figure,
+    figure_beside,
+    missing_count,
     p_fails,
     p_passes,
 )

@@ -12,16 +12,6 @@ from pytest_evals.core.gate import Change as ShownChange
 from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.formatting import (
-    change_text,
-    figure,
-    figure_beside,
-    missing_counts,
-    percent,
-    shown_bar,
-    shown_change,
-    suffix,
-)
 from pytest_evals.gates.new_samples import (
     LOW_POWER,
     Reversal,
@@ -36,6 +26,14 @@ from pytest_evals.gates.terms import (
     Condition,
     Decision,
     GateEstimate,
+    change_text,
+    figure,
+    figure_beside,
+    missing_counts,
+    percent,
+    shown_bar,
+    shown_change,
+    suffix,
 )
 
 WITHIN_NOISE = "within noise"

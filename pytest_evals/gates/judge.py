@@ -20,12 +20,10 @@ from pytest_evals.gates.check import direction_fault, labels_fault
 from pytest_evals.gates.decide import decide
 from pytest_evals.gates.estimate.gate import estimate_gate
 from pytest_evals.gates.explain import explained, skipped_reason
-from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.observations import GroupObservations, Observations
+from pytest_evals.gates.observations import GroupObservations, Observations, observe
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
-from pytest_evals.gates.selection import all_tied, observe
-from pytest_evals.gates.terms import InvalidGateError
+from pytest_evals.gates.terms import InvalidGateError, figure, missing_count
 
 
 def judge(
@@ -153,3 +151,26 @@ def _check_keys(gate: Gate, metric: MetricResult) -> None:
         fault = fault or (labels_fault(gate) if labelled else "")
         if fault:
             raise InvalidGateError(fault)
+
+
+def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
+    """Why a metric of selected choices says nothing: no document has a unique best one;
+    empty if one has."""
+    name, filter_, n = metric.name, metric.filter, 0
+    for task in result.members if isinstance(result, GroupResult) else [result]:
+        for record in task.records:
+            if record.error or record.excluded:
+                continue
+            for score in record.scores:
+                is_own = score.metric == name and score.filter == filter_
+                if is_own and not score.unscored:
+                    if not score.is_tied:
+                        return ""
+                    n += 1
+    if not n:
+        return ""
+    documents = "the only document" if n == 1 else f"all {n:,} documents"
+    return (
+        f"in {documents} several choices are equally likely, so that the first of them "
+        "was selected: the log-probabilities of the model say nothing"
+    )

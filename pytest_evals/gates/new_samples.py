@@ -13,15 +13,17 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Interval, Outcome
-from pytest_evals.gates.formatting import figure, offer_of_assumption, percent, suffix
 from pytest_evals.gates.power import normal_chances
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     Condition,
     Decision,
     GateEstimate,
+    figure,
     p_fails,
     p_passes,
+    percent,
+    suffix,
 )
 from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.paired_proportions import PairedProportions
@@ -223,3 +225,18 @@ def _size(least: float, estimate: ChangeEstimate) -> str:
     if estimate.unit == "points":
         return f"{100 * least:.2g}{suffix(estimate.unit)}"
     return figure(least)
+
+
+def offer_of_assumption(gate: Gate, margin: float, width: float) -> str:
+    """The number of documents that a baseline gate would need with ``largest_drop``,
+    half of the width of the range; empty if it has the key, or no use for it."""
+    assumed = width / 2
+    if gate.largest_drop is not None or gate.margin is None or gate.margin.sign < 0:
+        return ""
+    if not 0 < margin < assumed < math.inf:
+        return ""
+    n = documents_for(1 - gate.confidence, margin / assumed)
+    return (
+        f"; from {n:,} on if you can assume that no document loses more than "
+        f"{assumed:g} (largest_drop: {assumed:g})"
+    )

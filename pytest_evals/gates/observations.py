@@ -1,30 +1,31 @@
 """The documents of a gate as columns: positions, values and clusters of those with a
 value of its metric, and the documents without one. The estimates read nothing else.
 
-Several answers to a document are reduced to one value: gates count documents, not
-answers, because answers to one document are correlated. The names of reducers are those
-of Inspect and lm-eval: ``mean``, ``max``, ``majority``, ``pass@k`` (at least one of k
-answers is correct) and ``pass^k`` (all k are).
+Baseline gates judge only the documents that the baseline has with equal content.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import product
 from typing import Any, NamedTuple
 
-from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Score
-from pytest_evals.core.reference import Reference
-from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.terms import InvalidGateError
-from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.reference import MIN_OVERLAP, Find, Reference
+from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import suggestion
+from pytest_evals.gates.check import NO_GROUP_LABELS
+from pytest_evals.gates.reducers import reduced_reference, reduced_scores
+from pytest_evals.gates.terms import (
+    InvalidGateError,
+    Pairs,
+    has_limits,
+    missing_count,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,75 +105,6 @@ class Observations:
                     f"{where}, outside of the gate's range [{low:g}, {high:g}]"
                 )
 
-    def ways(self) -> Iterator[frozenset[int]]:
-        """Yield which of the documents without a value get the highest one, in all ways
-        that differ for a gate: documents of one cluster and one value in the baseline
-        are alike."""
-        old = self.reference.values.get(self.metric.key, {}) if self.reference else {}
-        alike: dict[object, list[int]] = {}
-        for i in range(self.metric.n_lost):
-            at = self.lost[i] if self.lost else -1
-            alike.setdefault((old.get(at), self._label(at)), []).append(i)
-        for counts in product(*(range(len(same) + 1) for same in alike.values())):
-            pairs = zip(alike.values(), counts, strict=True)
-            yield frozenset(i for same, n in pairs for i in same[:n])
-
-    def _label(self, at: int) -> str | None:
-        if isinstance(self.labels, Mapping):
-            return self.labels.get(at)
-        return self.labels[at] if self.labels else None
-
-    def completed(
-        self, high: Collection[int], ends: tuple[float, float] | None
-    ) -> Observations:
-        """The task with a value for each document.
-
-        Args:
-            high: Which of the documents without one get the highest value, counted from
-                0; the others get the lowest.
-            ends: These values, ``None`` if they are unknown.
-
-        Raises:
-            InvalidGateError: They are.
-        """
-        metric, n_lost = self.metric, self.metric.n_lost
-        if not n_lost:
-            return self
-        labelled = metric.how is not None and metric.how.labels is not None
-        if ends is None or not all(map(math.isfinite, ends)) or labelled:
-            raise InvalidGateError(f"the range of {metric.key} is unknown")
-        assert metric.estimate is not None
-        values = [ends[i in high] for i in range(n_lost)]
-        n = metric.n_scored + n_lost
-        total = metric.total if ends == (0, 1) else None
-        number = (metric.estimate.value * metric.n_scored + math.fsum(values)) / n
-        whole = replace(
-            metric,
-            estimate=replace(metric.estimate, value=number),
-            n_scored=n,
-            n_errored=0,
-            n_unscored=0,
-            total=None if total is None else total + len(high),
-        )
-        changed = replace(self, metric=whole, size=max(self.size, n))
-        if not self.values:  # the metric is not computed from values of documents
-            return changed
-        added: list[Score] = []
-        if self.scores:
-            n_repeats = len(self.scores[0].repeats)
-            added = [Score(value=one, repeats=(one,) * n_repeats) for one in values]
-        # In the order of the documents: resampling depends on it.
-        every = [*self.positions, *self.lost]
-        order = sorted(range(len(every)), key=every.__getitem__)
-        columns = [*self.values, *values], [*self.scores, *added]
-        return replace(
-            changed,
-            positions=[every[i] for i in order],
-            values=[columns[0][i] for i in order],
-            scores=[columns[1][i] for i in order] if added else (),
-            lost=(),
-        )
-
 
 class Member(NamedTuple):
     """A task of a group. ``weight``: all weights add up to 1."""
@@ -206,133 +138,270 @@ class GroupObservations:
         return replace(self, members=members)
 
 
-_PLAIN = ("mean", "max", "majority")
-_OF_K = re.compile(r"pass([@^])([1-9]\d*)", re.ASCII)
-REDUCERS = (*_PLAIN, "pass@k", "pass^k")
-"""Names of reducers with a number k."""
-
-
-def is_reducer(name: str) -> bool:
-    """Whether the name is a reducer."""
-    return name in _PLAIN or bool(_OF_K.fullmatch(name))
-
-
-def n_needed(name: str) -> int:
-    """The smallest number of answers to a document that the reducer accepts."""
-    match = _OF_K.fullmatch(name)
-    return int(match[2]) if match else 1
-
-
-def reduced(
-    name: str, values: Sequence[float], answers: Sequence[Hashable] = ()
-) -> float:
-    """Reduce the values of a document's answers to one.
-
-    ``pass@k`` and ``pass^k`` are the unbiased estimates from n answers, c of them
-    correct: 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374) and C(c, k) /
-    C(n, k) (Yao et al. 2024, arXiv 2406.12045).
-
-    Args:
-        values: One for each answer; not empty. For ``pass`` each is 0 or 1.
-        answers: The answers; ``majority`` returns the value of the most frequent one,
-            the earliest of several.
+def observe(
+    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
+) -> tuple[Observations | GroupObservations, tuple[str, ...]]:
+    """The documents of a gate on a metric, and notes about documents that do not count.
 
     Raises:
-        ValueError: There are too few answers for the reducer, or values that are
-            neither 0 nor 1.
+        InvalidGateError: The gate cannot be judged on them; skipped if this run becomes
+            the baseline, or if the task is new.
     """
-    if name == "mean":
-        return math.fsum(values) / len(values)
-    if name == "max":
-        return max(values)
-    if name == "majority":
-        ((most, _),) = Counter(answers).most_common(1)
-        return values[list(answers).index(most)]
-    if not {*values} <= {0, 1}:
-        raise ValueError(f"{name} counts right answers, and a value is neither 0 nor 1")
-    n, k = len(values), n_needed(name)
-    if n < k:
-        raise ValueError(f"{name} needs {k} answers to a document, and one has {n}")
-    right = round(sum(values))
-    if "^" in name:
-        return math.comb(right, k) / math.comb(n, k)
-    return 1 - math.comb(n - right, k) / math.comb(n, k)
+    if isinstance(result, GroupResult):
+        return _of_group(gate, metric, result, find)
+    result, reference, notes = _with_reference(gate, result, find)
+    return _of_task(gate, metric, result, reference), notes
 
 
-def reduced_task(gate: Gate, seen: Observations) -> Observations:
-    """The documents with their answers reduced, and the metric as their mean.
+def _with_reference(
+    gate: Gate, result: TaskResult, find: Find
+) -> tuple[TaskResult, Reference | None, tuple[str, ...]]:
+    if gate.baseline:
+        return shared_records(gate, result, find)
+    control = find(gate.control, result.task.name) if gate.control else None
+    return result, control, ()
+
+
+def shared_records(
+    gate: Gate, result: TaskResult, find: Find
+) -> tuple[TaskResult, Reference, tuple[str, ...]]:
+    """The documents that the baseline has with equal content, and notes about the
+    others.
 
     Raises:
-        InvalidGateError: Answers cannot be scored one by one, or are copies.
+        InvalidGateError: The runs are not comparable or share too few documents.
     """
-    metric, scores = seen.metric, seen.scores
-    if len(scores) > 1 and all(score.is_copied for score in scores):
-        n = len(scores[0].repeats)
-        raise InvalidGateError(
-            f"all {n} answers to each document are identical although the "
-            "temperature is above 0, so they are copies and not independent"
-        )
-    pairs = zip(seen.positions, scores, strict=True)
-    values = [_reduced(gate, seen, at, score) for at, score in pairs]
-    changed = replace(
-        metric,
-        estimate=estimated_mean(values),
-        total=sum(map(int, values)) if {*values} <= {0, 1} else None,
-        how=Metric(
-            name=metric.name,
-            filter=metric.filter,
-            aggregate=estimated_mean,
-            higher_is_better=metric.higher_is_better,
-            is_mean=True,
-            limits=seen.limits,
-        ),
+    reference = find(gate.baseline, result.task.name)
+    fault, overlap, name = reference.fault, reference.overlap, reference.baseline
+    if not fault and overlap is not None:
+        least = MIN_OVERLAP if gate.min_overlap is None else gate.min_overlap
+        if why := overlap.fault(least):
+            fault = f"baseline {name!r} is not comparable: {why}"
+    if fault and reference.is_replaced:
+        why = f"this run replaces the baseline, so it is not compared: {fault}"
+        if reference.is_new:
+            why = "this run is the first baseline"
+        raise InvalidGateError(why, Outcome.SKIPPED)
+    if fault:
+        new = Outcome.SKIPPED if reference.is_new else Outcome.INVALID
+        raise InvalidGateError(fault, new)
+    if overlap is None:
+        return result, reference, ()
+    records = tuple(one for one in result.records if one.index in overlap.shared)
+    return replace(result, records=records), reference, (overlap.text,)
+
+
+def _of_task(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference | None
+) -> Observations:
+    if (metric.name, metric.filter) in result.columns:
+        return prepared(gate, _of_columns(metric, result, reference))
+    name, filter_ = metric.name, metric.filter
+    scored: dict[int, Score] = {}
+    lost, absent, excluded = [], [], []
+    for record in result.records:
+        own = (s for s in record.scores if s.metric == name and s.filter == filter_)
+        score = next(own, None)
+        if record.excluded:
+            excluded.append(record.index)
+        elif record.error or (score is not None and score.unscored):
+            lost.append(record.index)
+        elif score is None:
+            absent.append(record.index)
+        else:
+            scored[record.index] = score
+    values, size = [score.value for score in scored.values()], result.sample_len
+    if reference is not None and reference.overlap is not None:
+        n_errored = sum(bool(r.error) for r in result.records if not r.excluded)
+        metric = _of_shared(metric, values, n_errored, len(lost) - n_errored)
+        kept = [one for one in result.records if not (one.error or one.excluded)]
+        counts = Counter(s.key for r in kept for s in r.scores if not s.unscored)
+        size = max((counts[one.key] for one in result.metrics), default=0)
+    seen = Observations(
+        task=result.task.name,
+        metric=metric,
+        size=size,
+        positions=[*scored],
+        values=values,
+        scores=[*scored.values()],
+        lost=lost,
+        absent=absent,
+        excluded=excluded,
+        labels=labels_in(gate.cluster, result.records),
+        reference=reference,
+        result=result,
     )
-    return replace(seen, metric=changed, values=values)
+    return prepared(gate, seen)
 
 
-def estimated_mean(values: Sequence[float]) -> Estimate:
-    """The mean of documents' values with its standard error."""
-    return Estimate(mean(values), mean_stderr(values), "analytic")
+def _of_columns(
+    metric: MetricResult, result: TaskResult, reference: Reference | None
+) -> Observations:
+    positions: Sequence[int] = range(result.n_selected)
+    values = result.columns[metric.name, metric.filter]
+    if reference is not None and reference.overlap is not None:
+        positions = sorted(reference.overlap.shared)
+        values = [values[at] for at in positions]
+        metric = _of_shared(metric, values)
+    return Observations(
+        task=result.task.name,
+        metric=metric,
+        size=len(values),
+        positions=positions,
+        values=values,
+        reference=reference,
+        result=result,
+    )
 
 
-def _reduced(gate: Gate, seen: Observations, at: int, score: Score) -> float:
-    if not score.repeats:
-        raise InvalidGateError(
-            f"reducer {gate.reducer!r} needs the value of each answer, and document "
-            f"{seen.ids[at]!r} has none: the task has one answer, or its filters "
-            "combine several answers"
-        )
-    if not all(isinstance(value, (int, float)) for value in score.repeats):
-        raise InvalidGateError(f"{seen.metric.key} has no numbers to reduce")
-    try:
-        return reduced(gate.reducer, score.repeats, score.repeat_answers)
-    except ValueError as error:
-        raise InvalidGateError(str(error)) from error
+def _of_shared(
+    metric: MetricResult, values: Sequence[Any], n_errored: int = 0, n_unscored: int = 0
+) -> MetricResult:
+    """The metric with the counts of the documents that a baseline has too; its number
+    stays that of all."""
+    return replace(
+        metric,
+        n_errored=n_errored,
+        n_unscored=n_unscored,
+        n_scored=len(values),
+        total=None if metric.total is None else int(sum(values)),
+    )
 
 
-def reduced_reference(
-    gate: Gate, metric: MetricResult, reference: Reference
-) -> dict[int, float]:
-    """Position of a document to its reduced value in a baseline.
+def prepared(gate: Gate, seen: Observations) -> Observations:
+    """The documents with the range that a gate declares, and with their answers
+    reduced.
 
     Raises:
-        InvalidGateError: The baseline has no repeated answers, or they cannot be
-            reduced.
+        InvalidGateError: A value is outside of the range, or cannot be reduced.
     """
-    kept = reference.repeats.get(metric.key)
-    name = reference.baseline
-    if not kept:
-        fix = reference.fix or (
-            f"a run with this gate and --evals-save-baseline={name} does, where "
-            "answers are not copies"
+    seen = _with_range(gate, seen)
+    if not (gate.reducer and seen.values):
+        return seen
+    metric, values = reduced_scores(
+        gate, seen.metric, seen.scores, lambda i: seen.ids[seen.positions[i]]
+    )
+    return replace(seen, metric=metric, values=values)
+
+
+def labels_in(name: str, records: Sequence[Record]) -> Mapping[int, str]:
+    """Position of a document → its cluster. ``name``: the field of the rows."""
+    if not name:
+        return {}
+    return {one.index: one.labels[name] for one in records if name in one.labels}
+
+
+def _with_range(gate: Gate, seen: Observations) -> Observations:
+    """The documents with the range that a gate declares for its metric."""
+    if gate.range is None:
+        return seen
+    how, estimate = seen.metric.how, seen.metric.estimate
+    if how is not None:
+        seen.check_range(gate, dict(zip(seen.positions, seen.values, strict=True)))
+        metric = replace(seen.metric, how=replace(how, limits=gate.range))
+    else:  # a number of a user's hook, without values of documents
+        ranged = estimate and replace(estimate, range=gate.range)
+        metric = replace(seen.metric, estimate=ranged)
+    return replace(seen, metric=metric)
+
+
+def _of_group(
+    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
+) -> tuple[GroupObservations, tuple[str, ...]]:
+    """The tasks that have the metric, each once. If a group includes a task several
+    times, its weight is multiplied accordingly.
+
+    Raises:
+        InvalidGateError: The metric is not a mean over tasks, a task was run without a
+            single score, or human labels correct the metric of a task.
+    """
+    tasks, notes = [*result.tasks], dict[str, None]()
+    new: list[str] = []
+    if gate.baseline:
+        names = dict.fromkeys(one.task.name for one in tasks)
+        new = [one for one in names if find(gate.baseline, one).is_new]
+        tasks = [one for one in tasks if one.task.name not in new] or tasks
+    times = Counter(one.task.name for one in tasks)
+    seen: dict[str, Observations] = {}
+    for task in {one.task.name: one for one in tasks}.values():
+        name = task.task.name
+        try:
+            shared, reference, about = _with_reference(gate, task, find)
+            for own in task.metrics:
+                if own.key == metric.key:
+                    seen[name] = _of_task(gate, own, shared, reference)
+        except InvalidGateError as error:
+            raise error.of_task(name) from error
+        notes |= dict.fromkeys(f"{name}: {note}" for note in about)
+    notes |= dict.fromkeys(f"{name}: new, not in {gate.baseline!r}" for name in new)
+    if notes:
+        counts = [(one, times[one.task]) for one in seen.values()]
+        metric = replace(
+            metric,
+            n_errored=sum(n * one.metric.n_errored for one, n in counts),
+            n_unscored=sum(n * one.metric.n_unscored for one, n in counts),
+            n_scored=sum(n * one.metric.n_scored for one, n in counts),
         )
+    rules = [rule for rule in result.group.aggregates if rule.metric == gate.metric]
+    by_task = has_limits(gate) or gate.baseline or gate.reducer
+    if not by_task and not (rules and (metric.n_lost or gate.control)):
+        return GroupObservations(metric=metric), tuple(notes)
+    if not rules:
+        raise InvalidGateError(f"{metric.key} is not a mean over tasks")
+    group = GroupObservations(metric=metric, is_weighted=rules[0].weighted, times=times)
+    for task in tasks:
+        _check_member(task, seen.get(task.task.name))
+    counted = [one for one in seen.values() if one.metric.n_scored]
+    return group.with_tasks(counted), tuple(notes)
+
+
+def _check_member(task: TaskResult, seen: Observations | None) -> None:
+    name = task.task.name
+    if task.n_selected and not (seen.metric.n_scored if seen else task.sample_len):
+        counts = missing_count(task.n_errored, task.n_unscored)
+        raise InvalidGateError(f"no document has a score{counts}").of_task(name)
+    if seen is not None and seen.metric.how is not None and seen.metric.how.labels:
+        raise InvalidGateError(NO_GROUP_LABELS).of_task(name)
+
+
+def pairs_of(gate: Gate, seen: Observations) -> Pairs:
+    """The values of both runs, paired.
+
+    Raises:
+        InvalidGateError: Their documents differ, or the list is empty.
+    """
+    reference, metric = seen.reference, seen.metric
+    assert reference is not None
+    name, old = reference.baseline, reference.values.get(metric.key)
+    if old is not None and gate.reducer:
+        old = reduced_reference(gate, metric, reference)
+    if old is None:
+        hint = suggestion(metric.key, reference.values)
+        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint}")
+    new = dict(zip(seen.positions, seen.values, strict=True))
+    lost, absent = seen.lost, seen.absent
+    if gate.allows_missing:
+        new = {index: value for index, value in new.items() if index in old}
+        lost, absent = [one for one in lost if one in old], ()
+    if not new or metric.how is None:
         raise InvalidGateError(
-            f"baseline {name!r} has not kept the value of each answer; {fix}"
+            f"{metric.key} has no value per document, so nothing can be paired"
         )
-    try:
-        return {
-            at: reduced(gate.reducer, answers.values, answers.texts)
-            for at, answers in kept.items()
-        }
-    except ValueError as error:
-        raise InvalidGateError(f"in baseline {name!r}, {error}") from error
+    unknown = sorted(one for one in (*new, *lost, *absent) if one not in old)
+    if unknown:
+        raise InvalidGateError(
+            f"{_shown(unknown, seen)} had no score in baseline {name!r}; save it again "
+            "from a run without errors"
+        )
+    excluded = [one for one in seen.excluded if one in old]
+    if excluded:
+        why = f"{_shown(excluded, seen)} counted in baseline {name!r} but not now"
+        raise InvalidGateError(why)
+    left = {one: old[one] for one in sorted((*lost, *absent))}
+    return Pairs([*new], [old[i] for i in new], [*new.values()], left)
+
+
+def _shown(positions: Sequence[int], seen: Observations) -> str:
+    n, ids = len(positions), seen.ids
+    listed = ", ".join(ids[one] for one in positions[:3]) + ", …" * (n > 3)
+    return f"{n} document{'s' * (n > 1)} ({listed})"

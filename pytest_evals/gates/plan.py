@@ -15,10 +15,11 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import ACCURACIES, Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
-from pytest_evals.gates.formatting import figure, offer_of_assumption, percent
+from pytest_evals.gates.new_samples import offer_of_assumption
 from pytest_evals.gates.power import Rule, Stratum, paired_rule, rule_of, sample_rule
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
+from pytest_evals.gates.terms import figure, percent
 from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.power import POWER, documents_for, first_that
 

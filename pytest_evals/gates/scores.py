@@ -16,10 +16,10 @@ from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.errors import OptionError, Place
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge_observations
-from pytest_evals.gates.observations import Observations, estimated_mean
+from pytest_evals.gates.observations import Observations, prepared
 from pytest_evals.gates.read.entry import read_expression, read_gate
 from pytest_evals.gates.read.text import ConditionError, read_condition
-from pytest_evals.gates.selection import prepared
+from pytest_evals.gates.reducers import estimated_mean
 from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean
 

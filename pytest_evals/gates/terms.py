@@ -1,14 +1,18 @@
-"""What the steps of a gate hand on: conditions, estimates and decisions."""
+"""What the steps of a gate hand on: conditions, estimates and decisions, and how their
+numbers are written. Rounding never moves a number to the other side of the threshold
+shown next to it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from pytest_evals.core.gate import Gate, Interval, Margin, Outcome, Unit
+from pytest_evals.core.gate import Change, Gate, Interval, Margin, Outcome, Unit
 from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
 from pytest_evals.stats.paired_proportions import PairedProportions
 
@@ -18,6 +22,8 @@ NO_VARIANCE = "no document differs"
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 _LARGEST_LOG = 700.0
 """Larger exponents overflow a double."""
+MOST_DIGITS = 15
+"""Digits after the decimal point that a double can distinguish near 1."""
 
 
 class InvalidGateError(Exception):
@@ -273,3 +279,77 @@ class Decision(NamedTuple):
     """One-sided p-value of "all conditions hold": small values are evidence of a
     failure; ``None`` if the number was compared or no condition can fail."""
     p_passes: float | None = None
+
+
+def figure(value: float) -> str:
+    """Three digits after the decimal point; three significant digits for tiny numbers,
+    six for huge ones."""
+    if not math.isfinite(value):
+        return str(value)
+    if value and abs(value) < 0.001:
+        return f"{value:.3g}"
+    return f"{value:.6g}" if abs(value) >= 1e6 else f"{value:.3f}"
+
+
+def figure_beside(value: float, threshold: Decimal | Fraction) -> str:
+    """The number with enough digits to show its side of the threshold: 0.74996 next to
+    0.75, not 0.750."""
+    text = figure(value)
+    if not math.isfinite(value) or value == float(threshold):
+        return text
+    edge, above = Fraction(threshold), value > float(threshold)
+    for digits in range(3, MOST_DIGITS + 1):
+        shown = Fraction(text)
+        if shown != edge and (shown > edge) == above:
+            return text
+        text = f"{value:.{digits + 1}f}"
+    return repr(value)
+
+
+def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str:
+    """A signed change, with enough digits to show its side of the threshold. ``bar``:
+    the threshold next to it; ``None`` for none."""
+    if unit == "plain":
+        sign = "-" if difference < 0 else "+"
+        return f"{sign}{figure(abs(difference))}"
+    for digits in range(2, MOST_DIGITS):
+        text = f"{100 * difference:+.{digits}f}"
+        if bar is None or difference == bar or not math.isfinite(bar):
+            break
+        if text != f"{100 * bar:+.{digits}f}":
+            break
+    return f"{text}%" if unit == "percent" else text
+
+
+def shown_bar(change: Change) -> str:
+    """The threshold with its operator: ``>= -2.00 points``."""
+    shown = shown_change(change.bar, change.unit)
+    return f"{change.op} {shown}{suffix(change.unit)}"
+
+
+def suffix(unit: Unit) -> str:
+    """The unit after a number."""
+    return " points" if unit == "points" else ""
+
+
+def change_text(change: Change) -> str:
+    """Both values and their difference: ``0.853 vs main 0.848: +0.53``."""
+    moved = shown_change(change.difference, change.unit, change.bar)
+    return f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: {moved}"
+
+
+def percent(share: float) -> str:
+    """Whole percent; ``<1%`` for less that is not 0."""
+    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+
+
+def missing_counts(n_errored: int, n_unscored: int) -> list[str]:
+    """The numbers of documents without a score, by reason."""
+    counts = [(n_errored, "errored"), (n_unscored, "unscored")]
+    return [f"{n} {word}" for n, word in counts if n]
+
+
+def missing_count(n_errored: int, n_unscored: int) -> str:
+    """These numbers in parentheses; empty if all documents have a score."""
+    parts = missing_counts(n_errored, n_unscored)
+    return f" ({', '.join(parts)})" if parts else ""

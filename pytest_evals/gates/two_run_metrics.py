@@ -14,9 +14,8 @@ from pytest_evals.core.reference import ComparedValues, Find, Reference
 from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
-from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.observations import Observations, labels_in, shared_records
 from pytest_evals.gates.read.entry import COMPARED
-from pytest_evals.gates.selection import labels_in, shared_records
 from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.divergence import divergence, least_divergence

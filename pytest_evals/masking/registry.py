@@ -6,13 +6,14 @@ models do not before they are scored.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import takewhile
 from operator import eq
-from typing import ClassVar
+from typing import Any, ClassVar
 
 MASK = "***"
 _REFERENCE = r"\$\{?\w+\}?|\{\w+\}|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
@@ -48,6 +49,11 @@ _USUAL = frozenset(
 """Placeholder keys for servers that need none."""
 
 
+_PUTENV = os.putenv
+_OF_PYTEST = ("PYTEST_CURRENT_TEST", b"PYTEST_CURRENT_TEST")
+"""A variable that pytest sets three times in each test."""
+
+
 class _Known:
     """The secrets of this process.
 
@@ -80,17 +86,22 @@ def remembering() -> Iterator[None]:
         _renew()
 
 
-def watch() -> bool:
-    """Let the innermost :func:`remembering` learn secrets of the environment; return
-    whether it does not yet."""
-    scope, n = id(_Known.scopes[-1]), len(_Known.watching)
+def watch(learn: Callable[[str, str], None]) -> None:
+    """Let the innermost :func:`remembering` learn the secrets of environment variables,
+    now and whenever one is set, by a function of their names and values."""
+    scope = id(_Known.scopes[-1])
+    if scope in _Known.watching:
+        return
     _Known.watching.add(scope)
-    return len(_Known.watching) > n
 
+    def set_variable(name: Any, value: Any, putenv: Any = _PUTENV) -> None:
+        putenv(name, value)
+        if _Known.watching and name not in _OF_PYTEST:
+            learn(os.fsdecode(name), os.fsdecode(value))
 
-def is_watching() -> bool:
-    """Return whether secrets of the environment are learned."""
-    return bool(_Known.watching)
+    os.putenv = set_variable  # ``os.environ`` calls it
+    for name, value in [*os.environ.items()]:
+        learn(name, value)
 
 
 def learn_secret(secret: str) -> None:

@@ -24,7 +24,6 @@ from pytest_evals.masking.registry import (
     MASK,
     hidden,
     is_reference,
-    is_watching,
     learn_secret,
     watch,
 )
@@ -247,21 +246,10 @@ def _learn(text: str) -> None:
 def watch_environment() -> None:
     """Register the secrets of environment variables, now and whenever one is set, until
     the end of :func:`~pytest_evals.masking.registry.remembering`."""
-    if watch():
-        os.putenv = _set_variable  # ``os.environ`` calls it
-        for name, value in [*os.environ.items()]:
-            _learn_variable(name, value)
-
-
-def _set_variable(name: Any, value: Any, putenv: Any = os.putenv) -> None:
-    putenv(name, value)
-    if is_watching():
-        _learn_variable(os.fsdecode(name), os.fsdecode(value))
+    watch(_learn_variable)
 
 
 def _learn_variable(name: str, value: str) -> None:
-    if name == "PYTEST_CURRENT_TEST":
-        return
     if is_secret_name(name, loose=True):
         # GOOGLE_APPLICATION_CREDENTIALS is a path.
         if not (os.sep in value and os.path.exists(os.path.expanduser(value))):

@@ -3,7 +3,6 @@ and ``eval_results`` for gates written in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def eval_model(
-    request: pytest.FixtureRequest, pytestconfig: pytest.Config
-) -> Iterator[Model]:
+def eval_model(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Model:
     """The evaluated model, opened once, when the first document is set up. If several
     models are tested, tests that request it run once for each.
 
@@ -40,14 +37,12 @@ def eval_model(
         raise OptionError(NO_MODEL)
     answers = session.run.inference.answers if session else answers_of(pytestconfig)
     model = answers.named(full_spec(options, tested.spec))
-    yield model
-    model.close()
+    request.addfinalizer(model.close)
+    return model
 
 
 @pytest.fixture(scope="session")
-def eval_judge(
-    request: pytest.FixtureRequest, pytestconfig: pytest.Config
-) -> Iterator[Model]:
+def eval_judge(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Model:
     """The judge model, opened once, when the first document that it rates is set up.
 
     Override it in a conftest.py, as ``eval_model``.
@@ -64,12 +59,12 @@ def eval_judge(
     if not spec:
         raise OptionError(NO_JUDGE)
     if spec == options.model:
-        yield request.getfixturevalue("eval_model")
-        return
+        tested: Model = request.getfixturevalue("eval_model")
+        return tested
     answers = session.run.inference.answers if session else answers_of(pytestconfig)
     model = answers.named(spec)
-    yield model
-    model.close()
+    request.addfinalizer(model.close)
+    return model
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import cast
 import pytest
 
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem, TaskFile, file_node
+from pytest_evals.plugin.gates import GateItem
+from pytest_evals.plugin.nodes import TaskFile, file_node
 from pytest_evals.plugin.result_tests import is_late
 from pytest_evals.plugin.session import EvalSession, session_of
 

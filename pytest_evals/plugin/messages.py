@@ -17,7 +17,7 @@ from _pytest._code.code import (
 )
 from _pytest._io import TerminalWriter
 
-from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import EvalsError, Place
@@ -193,19 +193,6 @@ def heading_of(gate: Gate) -> str:
     return middle(one_line(f"{gate.task}: {gate.text}"), _HEADING, _HEADING * 2 // 3)
 
 
-_NOT_PASSED = (Outcome.FAILED, Outcome.INVALID, Outcome.INCONCLUSIVE)
-
-
-def gate_word(verdict: Verdict) -> str:
-    """Return a gate's result for reports; an inconclusive one passes with
-    ``--evals-inconclusive=pass``."""
-    if verdict.gate.advisory and verdict.outcome in _NOT_PASSED:
-        return "advisory"
-    if verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "pass":
-        return Outcome.PASSED.value
-    return verdict.outcome.value
-
-
 def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
     """Return the properties of a document for JUnit and other reports. ``word``: its
     result: ``correct``, ``wrong``, …"""
@@ -222,33 +209,3 @@ def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
                 found.append(("answer", cut(score.answer, _ANSWER)))
             break
     return found
-
-
-def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
-    """Return the properties of a gate for JUnit and other reports."""
-    from pytest_evals.reports.escape import one_line
-
-    found: list[tuple[str, object]] = [
-        ("verdict", verdict.outcome.value),
-        ("reason", one_line(verdict.reason)),
-    ]
-    for name in ("conclusion", "method"):
-        if text := getattr(verdict, name):
-            found.append((name, one_line(text)))
-    if verdict.metric is not None:
-        found.append(("metric", one_line(verdict.metric.key)))
-    estimate = verdict.metric.estimate if verdict.metric else None
-    if estimate is not None:
-        found.append(("value", estimate.value))
-    if verdict.interval is not None:
-        found += [("low", verdict.interval.low), ("high", verdict.interval.high)]
-    if verdict.change is not None:
-        names = ("baseline", "before", "difference", "bar", "n", "gained", "lost")
-        words = {"bar": "threshold"}
-        change = verdict.change
-        facts = ((words.get(name, name), getattr(change, name)) for name in names)
-        found += [(name, value) for name, value in facts if value is not None]
-    if verdict.p_fails is not None:
-        found.append(("p_value", verdict.p_fails))
-        found.append(("p_adjusted", verdict.p_adjusted))
-    return found + [("note", one_line(note)) for note in verdict.notes]

@@ -14,23 +14,12 @@ from typing import Any, cast
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-from pytest_evals.core.gate import Gate, Outcome
-from pytest_evals.core.node_names import file_id, gate_name
+from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Group
-from pytest_evals.errors import EvalsError, Place
-from pytest_evals.plugin.documents import (
-    DocItem,
-    EvalFile,
-    EvalItem,
-    marks_of,
-)
-from pytest_evals.plugin.messages import (
-    GateFailed,
-    ShortMessage,
-    gate_properties,
-    gate_word,
-    heading_of,
-)
+from pytest_evals.errors import EvalsError
+from pytest_evals.plugin.documents import DocItem, EvalFile, marks_of
+from pytest_evals.plugin.gates import GateItem, gate_items
+from pytest_evals.plugin.messages import ShortMessage
 from pytest_evals.plugin.models.compatibility import refuse_early
 from pytest_evals.plugin.own_documents import PendingDocuments
 from pytest_evals.plugin.session import EvalSession
@@ -178,46 +167,3 @@ class TaskGates(pytest.Collector):
     def collect(self) -> Iterator[GateItem]:
         """One item a gate."""
         return gate_items(self, self.run)
-
-
-def gate_items(parent: pytest.Collector, run: TaskRun | GroupRun) -> Iterator[GateItem]:
-    """One item a gate of a task or a group."""
-    for gate in run.gates:
-        name, nodeid = gate_name(gate.id, run.label), run.gate_id(gate)
-        yield GateItem.from_parent(parent, name=name, nodeid=nodeid, gate=gate, run=run)
-
-
-class GateItem(EvalItem):
-    """One gate; runs after all documents."""
-
-    def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.evals = evals_of(kwargs["parent"])
-        self.gate, self.word = gate, ""
-        self.run = run
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Its file and line, and the heading of a failure: task or group, and the
-        gate's condition as written."""
-        path, line = self.place.path, self.place.line
-        return path, line - 1 if line else None, heading_of(self.gate)
-
-    @property
-    def place(self) -> Place:
-        """Where the gate is written."""
-        return self.gate.source
-
-    def runtest(self) -> None:
-        """Judge the gate.
-
-        Raises:
-            GateFailed: Its condition is false, it is invalid, or it is inconclusive
-                with ``--evals-inconclusive=fail``.
-        """
-        verdict, result = self.evals.run.judge(self.gate)
-        self.word = gate_word(verdict)
-        if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
-            pytest.skip(verdict.reason)
-        self.user_properties += gate_properties(verdict)
-        if verdict.is_red:
-            raise GateFailed(verdict, result, self.evals.model)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample

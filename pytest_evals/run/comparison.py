@@ -16,7 +16,7 @@ from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult, broken_metrics
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.documents import field_in
-from pytest_evals.gates.formatting import figure, shown_change, suffix
+from pytest_evals.gates.terms import figure, shown_change, suffix
 from pytest_evals.run.metric_changes import (
     MEAN,
     Estimates,

@@ -3,6 +3,7 @@ other gates of their family."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,7 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
 from pytest_evals.gates.decide import corrected
-from pytest_evals.gates.judge import judge
-from pytest_evals.gates.selection import all_tied
+from pytest_evals.gates.judge import all_tied, judge
 from pytest_evals.run.baselines import Baselines
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping, control_of
@@ -50,7 +50,8 @@ class Records:
         """Return a task's metrics over the documents that were run so far."""
         run = self._suite.tasks[name]
         if run.result is None:
-            result = summarise(run.task, [*run.records.values()], len(run.ids))
+            records = [*run.records.values()]
+            result = summarise(run.task, records, len(run.ids), run.n_total)
             run.result = _with_added_metrics(self._hook, result)
         return run.result
 
@@ -101,6 +102,8 @@ class GateJudge:
         self._config, self._suite, self._inference = config, suite, inference
         self._records, self._baselines = records, baselines
         self._early_stopping = early_stopping
+        self.fill: Callable[[], None] | None = None
+        """Adds documents that were not selected from the cache; called once."""
         self._n = -1
         """Documents that were scored when the gates were judged."""
         self._verdicts: dict[tuple[str, str], Verdict] = {}
@@ -110,14 +113,22 @@ class GateJudge:
         """Verdicts of the selected gates, by task and gate."""
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
-        """Return a gate's verdict over the documents that were run, and their result.
+        """Return a gate's verdict, and the result that it judges, over all documents
+        that were run or can be filled from the cache. In a part of a run, gates are
+        pending.
 
         All gates of the suite count, selected or not, so that a selection does not
         change verdicts. They are judged again only if documents were added since.
         """
+        if self._config.shard:
+            return self._pending(gate)
+        if self.fill is not None:
+            fill, self.fill = self.fill, None
+            fill()
         n = self._records.n_kept()
         if self._n != n:
-            gates = [one for run in self._suite.all() for one in run.gates]
+            gates = [one for run in self._suite.tasks.values() for one in run.gates]
+            gates += [one for run in self._suite.groups.values() for one in run.gates]
             verdicts = [self._judged(one) for one in gates]
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
             self._n = n
@@ -132,7 +143,7 @@ class GateJudge:
         self.reported[gate.task, gate.id] = verdict
         return verdict, result
 
-    def pending(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+    def _pending(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """Return that a gate of a part of a run is judged later, and the result."""
         verdict = Verdict(gate=gate, outcome=Outcome.PENDING, reason=PENDING)
         self.reported[gate.task, gate.id] = verdict
@@ -244,9 +255,9 @@ class GateJudge:
         verdict = early or judge(
             self._with_control(gate), result, policy, self._baselines.find
         )
-        unsent = self._inference.unsent.intersection(self._suite.tasks_of(gate.task))
-        if unsent and verdict.outcome is Outcome.SKIPPED:
-            reason = f"{verdict.reason}; {self._inference.spend_cap}"
+        inference, is_skipped = self._inference, verdict.outcome is Outcome.SKIPPED
+        if is_skipped and inference.unsent & self._suite.tasks_of(gate.task):
+            reason = f"{verdict.reason}; {inference.spend_cap}"
             return replace(verdict, outcome=Outcome.INVALID, reason=reason)
         return verdict
 

@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
 from pytest_evals.core.result import (
     SPEND_CAP,
-    GroupResult,
     RunResult,
     TaskResult,
     lacking,
@@ -108,13 +106,14 @@ class Run:
         self.gate_judge = GateJudge(
             config, suite, inference, self.records, self.baselines, self.early_stopping
         )
+        if config.fills:
+            self.gate_judge.fill = self._fill
         self.filled: dict[str, int] = {}
         """Task → documents that were not selected and come from the cache."""
         self.partial = ""
         """Why the run is incomplete; empty if it is complete."""
         self.result: RunResult | None = None
         """The result, once the run is over."""
-        self._is_filled = False
         self._ended: dict[str, None] = {}
 
     def comparison_faults(self) -> list[str]:
@@ -170,22 +169,15 @@ class Run:
         else:
             self.writer.flush()
 
-    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
-        """Return a gate's verdict, and the result that it judges, over all documents
-        that were run or can be filled from the cache. In a part of a run, gates are
-        pending."""
-        if self.config.shard:
-            return self.gate_judge.pending(gate)
-        if self.config.fills and not self._is_filled:
-            self._is_filled = True
-            self.filled = fill_from_cache(
-                self.suite,
-                self.inference,
-                self.config.full_spec,
-                self._hook,
-                self._finish_filled,
-            )
-        return self.gate_judge.judge(gate)
+    def _fill(self) -> None:
+        """Add documents that were not selected from the cache."""
+        self.filled = fill_from_cache(
+            self.suite,
+            self.inference,
+            self.config.full_spec,
+            self._hook,
+            self._finish_filled,
+        )
 
     def _finish_filled(self, record: Record, task: Task, render: Render | None) -> None:
         shown = render if self.config.chat else None

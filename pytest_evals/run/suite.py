@@ -72,6 +72,8 @@ class TaskRun(_WithNode):
     changed: bool
     ids: Sequence[str]
     indices: Sequence[int]
+    n_total: int
+    """Documents before a limit or sample."""
     gates: tuple[Gate, ...]
     records: dict[int, Record] = field(default_factory=dict)
     worst: dict[str, list[float]] = field(default_factory=dict)
@@ -190,6 +192,7 @@ class Suite:
             changed,
             ids,
             indices,
+            task.rows.total(),
             gates,
             model=self.model,
             variant=task.variant,

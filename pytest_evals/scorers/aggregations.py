@@ -27,7 +27,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import agreement, bootstrap, totals
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus, check_library
 from pytest_evals.scorers.metric_value import plain
-from pytest_evals.scorers.user_code import UserCode
+from pytest_evals.scorers.user_code import user_fault
 from pytest_evals.stats import averages
 
 
@@ -99,12 +99,15 @@ def estimate(
     Raises:
         EvalsError: The aggregation does not accept the values.
     """
-    with UserCode(f"aggregation {aggregation.name!r} of {metric!r}", EvalsError):
+    try:
         read = aggregation.read(values)
         value = (aggregation.several or aggregation.value)(read)
         if isinstance(value, Mapping):
             return {name: Estimate(number) for name, number in value.items()}
         stderr, method = _stderr(aggregation, read, len(values), iterations)
+    except (Exception, SystemExit) as fault:  # of the user's code
+        what = f"aggregation {aggregation.name!r} of {metric!r}"
+        raise EvalsError(user_fault(what, fault)) from fault
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
     return Estimate(value, stderr, method)

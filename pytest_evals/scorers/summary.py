@@ -15,12 +15,18 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 
-def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskResult:
+def summarise(
+    task: Task,
+    records: Sequence[Record],
+    n_selected: int,
+    n_total: int | None = None,
+) -> TaskResult:
     """Compute the metrics and counts of a task.
 
     Args:
         records: Scored records, in any order.
         n_selected: Number of documents that were selected to run.
+        n_total: Number of documents before that; ``None`` asks the rows.
     """
     ordered = tuple(sorted(records, key=lambda record: record.index))
     counted = [record for record in ordered if not record.excluded]
@@ -34,7 +40,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         records=ordered,
         metrics=_metric_results(_metrics(task, ordered), counted, n_missing),
         n_selected=n_selected,
-        n_total=task.rows.total(),
+        n_total=task.rows.total() if n_total is None else n_total,
         n_correct=verdicts.count(True),
         n_wrong=verdicts.count(False),
         n_errored=statuses.count(Status.ERRORED),

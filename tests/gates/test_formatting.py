@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.gates.formatting import figure, figure_beside
+from pytest_evals.gates.terms import figure, figure_beside
 
 
 @pytest.mark.parametrize(

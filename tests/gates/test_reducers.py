@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.gates.observations import reduced
+from pytest_evals.gates.reducers import reduced
 
 RIGHT = st.lists(st.sampled_from([0, 1]), min_size=4, max_size=8)
 

@@ -47,6 +47,7 @@ def runs_of(tasks, gates=(), model=""):
             False,
             rows.ids(),
             rows.indices(),
+            len(sizes),
             tuple(gates),
             model=model,
         )

@@ -25,8 +25,8 @@ from pytest_evals.gates.check import (
     span_fault,
 )
 from pytest_evals.gates.documents import labels_in
-from pytest_evals.gates.observations import n_needed
 from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 _RUN = [one.metric for one in RUN_METRICS.values()]

@@ -18,7 +18,7 @@ from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.gates.early_stopping.steps import Steps
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.terms import figure
 from pytest_evals.stats.sequential import Urn, sum_bounds
 
 LEAST_WAVE = 64

@@ -25,8 +25,7 @@ from pytest_evals.gates.estimate.sums import (
     usual_range,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
-from pytest_evals.gates.observations import Observations
-from pytest_evals.gates.selection import pairs_of
+from pytest_evals.gates.observations import Observations, pairs_of
 from pytest_evals.gates.terms import (
     NO_VARIANCE,
     ChangeEstimate,

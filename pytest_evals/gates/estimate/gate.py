@@ -11,7 +11,7 @@ have exact hypergeometric limits, which are combined (MOVER).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Score
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.combinations import (
     combined,
@@ -29,8 +30,7 @@ from pytest_evals.gates.estimate.combinations import (
 )
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
-from pytest_evals.gates.observations import GroupObservations, Observations
-from pytest_evals.gates.selection import pairs_of
+from pytest_evals.gates.observations import GroupObservations, Observations, pairs_of
 from pytest_evals.gates.terms import (
     NO_BRACKET,
     Bracket,
@@ -85,17 +85,14 @@ def _bracket(
 
     def completed(ways: Sequence[Collection[int]]) -> GateEstimate:
         """The estimate with these documents of each task at the highest score."""
-        whole = [
-            one.completed(high, estimate_point(one.metric).range)
-            for one, high in zip(tasks, ways, strict=True)
-        ]
+        whole = [*map(_completed, tasks, ways)]
         if isinstance(seen, GroupObservations):
             return _of_group(gate, seen.with_tasks(whole))
         return _of_single(gate, whole[0])
 
     # Limits of a task rise with its scores, so one threshold needs only the extremes.
     if is_group or (len(gate.bounds) > 1 and not gate.cluster):
-        ways = [[*islice(one.ways(), MOST_TRIED + 1)] for one in tasks]
+        ways = [[*islice(_ways(one), MOST_TRIED + 1)] for one in tasks]
         is_counted = all(estimate_point(one.metric).is_share for one in tasks)
         if is_counted and math.prod(map(len, ways)) <= MOST_TRIED:
             return Bracket([*map(completed, product(*ways))], is_complete=True)
@@ -108,6 +105,76 @@ def _bracket(
         raise InvalidGateError("the limits with other scores are unknown")
     # Those of a group do not: a score far from the others widens both of them.
     return Bracket((replace(low, spread=ends[0]), replace(high, spread=ends[1])))
+
+
+def _ways(seen: Observations) -> Iterator[frozenset[int]]:
+    """Yield which of the documents without a value get the highest one, in all ways
+    that differ for a gate: documents of one cluster and one value in the baseline
+    are alike."""
+    old = seen.reference.values.get(seen.metric.key, {}) if seen.reference else {}
+    alike: dict[object, list[int]] = {}
+    for i in range(seen.metric.n_lost):
+        at = seen.lost[i] if seen.lost else -1
+        alike.setdefault((old.get(at), _label(seen, at)), []).append(i)
+    for counts in product(*(range(len(same) + 1) for same in alike.values())):
+        pairs = zip(alike.values(), counts, strict=True)
+        yield frozenset(i for same, n in pairs for i in same[:n])
+
+
+def _label(seen: Observations, at: int) -> str | None:
+    if isinstance(seen.labels, Mapping):
+        return seen.labels.get(at)
+    return seen.labels[at] if seen.labels else None
+
+
+def _completed(seen: Observations, high: Collection[int]) -> Observations:
+    """The task with a value for each document.
+
+    Args:
+        high: Which of the documents without one get the highest value, counted from
+            0; the others get the lowest.
+
+    Raises:
+        InvalidGateError: These values are unknown.
+    """
+    metric, n_lost = seen.metric, seen.metric.n_lost
+    if not n_lost:
+        return seen
+    labelled = metric.how is not None and metric.how.labels is not None
+    ends = estimate_point(metric).range
+    if not all(map(math.isfinite, ends)) or labelled:
+        raise InvalidGateError(f"the range of {metric.key} is unknown")
+    assert metric.estimate is not None
+    values = [ends[i in high] for i in range(n_lost)]
+    n = metric.n_scored + n_lost
+    total = metric.total if ends == (0, 1) else None
+    number = (metric.estimate.value * metric.n_scored + math.fsum(values)) / n
+    whole = replace(
+        metric,
+        estimate=replace(metric.estimate, value=number),
+        n_scored=n,
+        n_errored=0,
+        n_unscored=0,
+        total=None if total is None else total + len(high),
+    )
+    changed = replace(seen, metric=whole, size=max(seen.size, n))
+    if not seen.values:  # the metric is not computed from values of documents
+        return changed
+    added: list[Score] = []
+    if seen.scores:
+        n_repeats = len(seen.scores[0].repeats)
+        added = [Score(value=one, repeats=(one,) * n_repeats) for one in values]
+    # In the order of the documents: resampling depends on it.
+    every = [*seen.positions, *seen.lost]
+    order = sorted(range(len(every)), key=every.__getitem__)
+    columns = [*seen.values, *values], [*seen.scores, *added]
+    return replace(
+        changed,
+        positions=[every[i] for i in order],
+        values=[columns[0][i] for i in order],
+        scores=[columns[1][i] for i in order] if added else (),
+        lost=(),
+    )
 
 
 def _of_documents(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:

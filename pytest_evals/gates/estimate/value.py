@@ -32,13 +32,13 @@ from pytest_evals.gates.estimate.sums import (
     totals_of,
     usual_range,
 )
-from pytest_evals.gates.formatting import figure
 from pytest_evals.gates.observations import Observations
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.terms import (
     NO_VARIANCE,
     GateEstimate,
     InvalidGateError,
+    figure,
     has_limits,
 )
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion

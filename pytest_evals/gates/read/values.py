@@ -10,13 +10,13 @@ from typing import Any, Literal, cast
 from pytest_evals.core.gate import Bound, Every, Margin, Published
 from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import CONDITIONS
-from pytest_evals.gates.observations import REDUCERS, is_reducer
 from pytest_evals.gates.read.text import (
     ConditionError,
     fit_for_id,
     read_number,
     unfit_for_id,
 )
+from pytest_evals.gates.reducers import REDUCERS, is_reducer
 
 Parser = Callable[[str, object], Any]
 """Takes a key and its value and returns the parsed value, or raises

@@ -8,12 +8,8 @@ import pytest
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.plugin.messages import (
-    gate_message,
-    gate_properties,
-    gate_word,
-    heading_of,
-)
+from pytest_evals.plugin.gates import gate_properties, gate_word
+from pytest_evals.plugin.messages import gate_message, heading_of
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.collection_report import GateMark
 
@@ -34,7 +30,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
         phases: dict[_Phase, dict[str, Any]]
         phases = {"setup": _not_judged(gate, mark), "teardown": {}}
     else:
-        verdict, result = session.run.judge(gate)
+        verdict, result = session.run.gate_judge.judge(gate)
         properties = gate_properties(verdict)
         fields = _with_mark(_judged(session, verdict, result), mark)
         phases = {"setup": {}, "call": fields, "teardown": {}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.suite import Suite
 

@@ -20,18 +20,17 @@ from pytest_evals.plugin.execution.collected_items import (
     rename,
     sort_by_model,
 )
-from pytest_evals.plugin.execution.gate_coverage import GateCoverage
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
     keep_failed,
 )
+from pytest_evals.plugin.gates import GateCoverage, GateItem
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.modes.follow_ups import follow_up_line
-from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.own_documents import (
     create_all,
     create_own,
@@ -225,7 +224,7 @@ class SessionHooks:
 
     def _clear(self) -> None:
         for one in self._session.all:
-            if one.progress is not None:
+            if one.progress is not None and one.progress.is_shown:
                 one.progress.clear()
 
     @pytest.hookimpl(tryfirst=True)

@@ -9,12 +9,12 @@ import pytest
 
 from pytest_evals.plugin.execution.fast_path.protocol import FastPath
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
-from pytest_evals.plugin.execution.gate_letters import GateLetters
 from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.interrupts import Interrupts
 from pytest_evals.plugin.execution.short_summary import ShortSummary
 from pytest_evals.plugin.execution.tree_levels import TreeLevels
 from pytest_evals.plugin.gate_documents import LastFailed
+from pytest_evals.plugin.gates import GateLetters
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.merge import MergeMode

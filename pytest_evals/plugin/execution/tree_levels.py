@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.documents import DocItem, EvalFile
-from pytest_evals.plugin.nodes import GateItem, file_node
+from pytest_evals.plugin.gates import GateItem
+from pytest_evals.plugin.nodes import file_node
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.suite import GroupRun, TaskRun
 

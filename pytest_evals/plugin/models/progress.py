@@ -36,6 +36,8 @@ class Progress:
         self._capture = config.pluginmanager.getplugin("capturemanager")
         self._started = self._last = time.monotonic()
         self._tenth = 0
+        self.is_shown = False
+        """Whether :meth:`clear` has a line to clear, or to begin again."""
         self._painted = False
         self._over = ""
         """The line of pytest that is painted over, and restored by :meth:`clear`."""
@@ -79,6 +81,7 @@ class Progress:
         return is_new
 
     def _show(self, line: str) -> None:
+        self.is_shown = True
         if self._live:
             self._paint(line)
         else:
@@ -86,6 +89,7 @@ class Progress:
 
     def clear(self) -> None:
         """Clear the line before other output, and begin pytest's line again."""
+        self.is_shown = False
         if self._painted and self._over:
             self._draw(f"\r\x1b[2K{self._over}")
             self._painted = False

@@ -17,7 +17,7 @@ import pytest
 from pytest_evals.core.record import Record
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.result_tests import is_late
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.workers.serialization import read_record_line, record_key

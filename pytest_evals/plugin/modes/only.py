@@ -17,7 +17,7 @@ from pytest_evals.core.node_names import document_start, node_label
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.strict import strict
 from pytest_evals.store.history import EarlierRun, last_run, read_run

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_evals.core.record import Record
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.settings.part_command import part_command
 from pytest_evals.plugin.workers.serialization import record_line
 from pytest_evals.plugin.workers.sharding import shard_items

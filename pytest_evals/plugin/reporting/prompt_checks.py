@@ -13,7 +13,7 @@ from _pytest.warnings import catch_warnings_for_item
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.nodes import GateItem
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.own_documents import LazyDocument
 from pytest_evals.plugin.reporting.terminal_summary import warning_lines
 from pytest_evals.plugin.result_tests import is_late

@@ -11,8 +11,8 @@ from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Verdict
 from pytest_evals.dialects.task_index.packages import label_of
 from pytest_evals.models.registry import with_address
+from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.messages import fitted, write_text
-from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
 from pytest_evals.reports.overview.remarks import grouped

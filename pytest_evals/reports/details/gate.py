@@ -16,11 +16,14 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.explain import WITHIN_NOISE
-from pytest_evals.gates.formatting import figure, shown_noise
 from pytest_evals.gates.run_metrics import RUN_METRICS
+from pytest_evals.gates.terms import figure
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.escape import one_line
+from pytest_evals.stats.interval_methods import Proportion
 
+FEW = 5
+"""Correct or wrong answers from which on the standard error is shown."""
 EXAMPLES = 3
 _MARKS = {
     Outcome.FAILED: "E   ",
@@ -278,3 +281,17 @@ def _row(task: TaskResult, metric: MetricResult) -> str:
     n = task.n_selected
     docs = f"{metric.n_scored} of {n}" if metric.n_scored != n else str(n)
     return f"{one_line(task.task.name)}  {one_line(metric.key)} {shown} over {docs}"
+
+
+def shown_noise(metric: MetricResult | None) -> str:
+    """The standard error of a number that no gate compares; the exact confidence
+    interval of a proportion with few correct or few wrong answers, of which the
+    standard error is too small; empty for a single document."""
+    if metric is None or metric.estimate is None or metric.n_scored == 1:
+        return ""
+    count, n = metric.total, metric.n_scored
+    if count is not None and min(count, n - count) < FEW:
+        found = Proportion(count, n).interval(0.95)
+        return f"90% CI [{figure(found.low)}, {figure(found.high)}]"
+    stderr = metric.estimate.stderr
+    return "" if stderr is None else f"± {figure(stderr)}"

@@ -10,7 +10,7 @@ from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChang
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.record import Status
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.terms import figure
 from pytest_evals.reports.details.examples import error_of, ids_by_index
 from pytest_evals.reports.details.gate import gate_lines
 from pytest_evals.reports.escape import cut, tail

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_evals.core.rated_documents import rated_documents
 from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.terms import figure
 from pytest_evals.scorers.judge_error import (
     JudgeError,
     JuryAgreement,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.gates.formatting import figure, shown_change
+from pytest_evals.gates.terms import figure, shown_change
 from pytest_evals.reports.escape import cut, one_line, tail
 from pytest_evals.reports.overview.table import (
     TableColumn,

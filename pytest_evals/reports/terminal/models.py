@@ -10,7 +10,7 @@ from pytest_evals.core.model_comparison import (
     ModelMetric,
     ModelRank,
 )
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.terms import figure
 from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.overview.table import (
     TableColumn,
