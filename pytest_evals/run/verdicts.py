@@ -1,13 +1,11 @@
 """Verdicts of programs in the store of responses, so that scoring again is free.
 
 A verdict is stored like a response: its model is the sandbox with its version and
-Python, its prompt the program with its tests. Timeouts depend on the machine's load and
-are not stored.
+Python, its prompt the program with its tests, or with its input.
 """
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from collections.abc import Sequence
@@ -30,23 +28,19 @@ class StoredVerdicts:
         self._folder, self._reads = folder, reads
         self._stores: dict[str, Responses] = {}
 
-    def find(
-        self, level: str, tests: Sequence[tuple[str, str]], timeout: float
-    ) -> list[str | None]:
+    def find(self, level: str, jobs: Sequence[str]) -> list[str | None]:
         """Return the stored verdict of each program with its tests."""
         if not self._reads:
-            return [None] * len(tests)
-        keys = self._keys(tests, timeout)
+            return [None] * len(jobs)
+        keys = _keys(jobs)
         found = self._store(level).read([key for key in keys if key is not None])
         texts = (found.get(key) if key is not None else None for key in keys)
         return [one.text if one is not None else None for one in texts]
 
-    def keep(
-        self, level: str, test: tuple[str, str], timeout: float, text: str
-    ) -> None:
+    def keep(self, level: str, job: str, text: str) -> None:
         """Store a verdict."""
-        (key,) = self._keys([test], timeout)
-        if key is not None and text != "timed out":
+        (key,) = _keys([job])
+        if key is not None:
             self._store(level).add(key, Response(text=text))
 
     def close(self) -> None:
@@ -54,12 +48,6 @@ class StoredVerdicts:
         stores, self._stores = self._stores, {}
         for store in stores.values():
             store.close()
-
-    def _keys(
-        self, tests: Sequence[tuple[str, str]], timeout: float
-    ) -> list[RequestKey | None]:
-        prompts = (json.dumps([*one, timeout]) for one in tests)
-        return [*request_keys([Generate(prompt=one) for one in prompts])]
 
     def _store(self, level: str) -> Responses:
         if level not in self._stores:
@@ -71,3 +59,7 @@ class StoredVerdicts:
             }
             self._stores[level] = Responses(self._folder, fingerprint)
         return self._stores[level]
+
+
+def _keys(jobs: Sequence[str]) -> list[RequestKey | None]:
+    return [*request_keys([Generate(prompt=one) for one in jobs])]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
+import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.connection import ServerConnection, ServerEnded
@@ -24,6 +26,16 @@ from pytest_evals.sandbox.levels import (
 )
 from pytest_evals.sandbox.limits import ProgramLimits
 from pytest_evals.sandbox.separation import needs_one_process
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+CONSENT = (
+    "pass --evals-allow-unsafe-code to run it on this machine with your permissions"
+)
+"""How code may run without a security boundary."""
+_LONGEST_STORED = 1 << 18
+"""Characters; results with more output run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +66,14 @@ class CodeResult:
 
 
 class Verdicts(Protocol):
-    """Verdicts of earlier runs."""
+    """Verdicts and results of earlier runs. A job is the JSON of a program with all
+    that its result depends on."""
 
-    def find(
-        self, level: str, tests: Sequence[tuple[str, str]], timeout: float
-    ) -> list[str | None]:
-        """Return the verdict of each program with its tests, if it is known."""
+    def find(self, level: str, jobs: Sequence[str]) -> list[str | None]:
+        """Return the stored text of each job."""
 
-    def keep(
-        self, level: str, test: tuple[str, str], timeout: float, text: str
-    ) -> None:
-        """Store a verdict."""
+    def keep(self, level: str, job: str, text: str) -> None:
+        """Store the text of a job."""
 
 
 class Sandbox:
@@ -92,7 +101,7 @@ class Sandbox:
         """Whether a task runs programs, here or in another process of the session."""
         self._requested, self._image = level, image
         self._idle: list[ServerConnection] = []
-        self._lock = threading.Lock()
+        self._lock, self._stored_lock = threading.Lock(), threading.Lock()
         self._owner = os.getpid()
 
     @cached_property
@@ -152,9 +161,21 @@ class Sandbox:
             why = f": {self.fallback}" if self.fallback else ""
             raise EvalsError(
                 f"code written by a model would run without a security boundary{why}\n"
-                "  fix: pass --evals-sandbox=bwrap or docker, or "
-                "--evals-allow-unsafe-code to run it with your permissions"
+                f"  fix: {self.remedy}"
             )
+
+    @property
+    def remedy(self) -> str:
+        """How programs can be allowed: with consent, or at a level that is a security
+        boundary, if its program is installed or can be."""
+        ways = []
+        if sys.platform == "linux" and not shutil.which("bwrap"):
+            ways.append("install bubblewrap, which isolates it")
+        elif self._requested in ("process", "off") and shutil.which("bwrap"):
+            ways.append("--evals-sandbox=bwrap to isolate it")
+        if shutil.which("docker") or shutil.which("podman"):
+            ways.append("--evals-sandbox=docker")
+        return ", or ".join([CONSENT, *ways])
 
     def run(
         self,
@@ -170,7 +191,7 @@ class Sandbox:
             for name, text in (files or {}).items()
         }
         job = {"code": code, "stdin": stdin, "files": data}
-        reply = self._job("script", limits, [job])
+        reply = self._stored("script", limits, job)
         return CodeResult(
             stdout=reply["stdout"],
             stderr=reply["stderr"],
@@ -192,7 +213,7 @@ class Sandbox:
             Whether it returned plain data, and the data.
         """
         job = {"code": code, "call": name, "arguments": list(arguments)}
-        reply = self._job("call", limits, [job])
+        reply = self._stored("call", limits, job)
         if reply["reason"]:
             return False, None
         try:
@@ -218,25 +239,43 @@ class Sandbox:
 
     def test_all(self, pairs: Sequence[tuple[str, str]], timeout: float) -> list[str]:
         """Run tests of several programs, as many at once as there are processors."""
-        level = self.level
-        found = (
-            self.verdicts.find(level, pairs, timeout)
-            if self.verdicts is not None
-            else [None] * len(pairs)
-        )
-        new = [pair for pair, text in zip(pairs, found, strict=True) if text is None]
-        made = iter(self._test_new(new, timeout))
-        return [next(made) if text is None else text for text in found]
+        jobs = [json.dumps([*pair, timeout]) for pair in pairs]
+        known = self._find(jobs)
 
-    def _test_new(
-        self, pairs: Sequence[tuple[str, str]], timeout: float
-    ) -> Iterator[str]:
-        with ThreadPoolExecutor(max(1, min(len(pairs), _processors()))) as pool:
-            made = pool.map(lambda one: self.test(one[0], one[1], timeout), pairs)
-            for pair, text in zip(pairs, made, strict=True):
-                if self.verdicts is not None:
-                    self.verdicts.keep(self.level, pair, timeout, text)
-                yield text
+        def tested(at: int) -> str:
+            text = self.test(*pairs[at], timeout)
+            if text != "timed out":
+                self._keep(jobs[at], text)
+            return text
+
+        new = [at for at, text in enumerate(known) if text is None]
+        made = dict(zip(new, in_parallel(tested, new), strict=True))
+        return [made[at] if text is None else text for at, text in enumerate(known)]
+
+    def _find(self, jobs: Sequence[str]) -> list[str | None]:
+        if self.verdicts is None:
+            return [None] * len(jobs)
+        with self._stored_lock:
+            return self.verdicts.find(self.level, jobs)
+
+    def _keep(self, job: str, text: str) -> None:
+        if self.verdicts is not None and len(text) <= _LONGEST_STORED:
+            with self._stored_lock:
+                self.verdicts.keep(self.level, job, text)
+
+    def _stored(
+        self, mode: str, limits: ProgramLimits | None, job: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the stored reply to a job, or run it. Timeouts depend on the machine's
+        load and are not stored."""
+        name = json.dumps([mode, job, (limits or self.limits).wall_s])
+        (text,) = self._find([name])
+        if text is not None:
+            return dict(json.loads(text))
+        reply = self._job(mode, limits, [job])
+        if reply["reason"] not in ("timeout", "supervisor"):
+            self._keep(name, json.dumps(reply))
+        return reply
 
     def _verdict(self, reply: Mapping[str, Any], secret: str | None = None) -> str:
         if reply["reason"] == "timeout":
@@ -288,6 +327,13 @@ class Sandbox:
             idle, self._idle = self._idle, []
         for one in idle if self._owner == os.getpid() else ():
             one.close()
+
+
+def in_parallel(function: Callable[[S], T], given: Sequence[S]) -> list[T]:
+    """Call a function that waits for programs for each argument, as many at once as
+    there are processors."""
+    with ThreadPoolExecutor(max(1, min(len(given), _processors()))) as pool:
+        return [*pool.map(function, given)]
 
 
 def _processors() -> int:

@@ -94,3 +94,16 @@ def test_levels_are_read_with_an_image():
             parse_level(text)
     with pytest.raises(OptionError, match="sandbox: 'vm': expected auto"):
         set_sandbox("vm", consents=False)
+
+
+def test_fixes_name_only_levels_that_can_work_here(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox = Sandbox("process")
+    with pytest.raises(EvalsError) as caught:
+        sandbox.check_consent()
+    assert "--evals-sandbox" not in str(caught.value)
+    assert "install bubblewrap" in str(caught.value)
+    (tmp_path / "bwrap").touch(0o755)
+    assert sandbox.remedy.endswith("or --evals-sandbox=bwrap to isolate it")
+    (tmp_path / "podman").touch(0o755)
+    assert sandbox.remedy.endswith("or --evals-sandbox=docker")

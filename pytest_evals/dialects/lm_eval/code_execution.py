@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.lm_eval.evaluate_library import CODE_EVAL
+from pytest_evals.dialects.evaluate_library import CODE_EVAL
 from pytest_evals.sandbox.separation import imported_modules, used_names
 
 _IMPORTS = frozenset(

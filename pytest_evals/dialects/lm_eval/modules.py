@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pytest_evals.dialects.lm_eval.evaluate_library import (
+from pytest_evals.dialects.evaluate_library import (
     import_evaluate,
     route_code_eval,
 )

@@ -44,6 +44,7 @@ from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
+from pytest_evals.sandbox.runner import CONSENT
 from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.scorers.filters import TAKE_FIRST
 from pytest_evals.scorers.near_misses import LETTER, MARKDOWN, NUMBER
@@ -263,24 +264,17 @@ def _reject_misplaced_keys(top: Section) -> None:
 
 
 def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
-    if top.flag("unsafe_code") and not _may_execute(top, options):
-        what = "unsafe_code: this task executes model output"
-        fix = (
-            "pass --evals-allow-unsafe-code to run it on this machine with your "
-            "permissions"
-        )
-        top.problem("unsafe_code", what, fix)
-
-
-def _may_execute(top: Section, options: TaskOptions) -> bool:
-    """Whether the task's programs may run: with consent, or if only the sandbox runs
-    them and it is a security boundary."""
     from pytest_evals.dialects.lm_eval.code_execution import uses_sandbox_only
 
-    allowed = options.allow_unsafe_code
+    if not top.flag("unsafe_code"):
+        return
+    allowed, fix = options.allow_unsafe_code, CONSENT
     if uses_sandbox_only(top.values):
-        return current_sandbox().may_run(consents=allowed)
-    return allowed
+        sandbox = current_sandbox()
+        allowed, fix = sandbox.may_run(consents=allowed), sandbox.remedy
+    if not allowed:
+        what = "unsafe_code: this task executes model output"
+        top.problem("unsafe_code", what, fix)
 
 
 _FUNCTION_KEYS = (

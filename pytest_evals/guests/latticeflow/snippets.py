@@ -38,6 +38,9 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.guests.latticeflow.fields import or_problems
 from pytest_evals.guests.latticeflow.prompts import items, output, trace
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
+from pytest_evals.sandbox.runner import CONSENT
+from pytest_evals.sandbox.session import current_sandbox
+from pytest_evals.sandbox.source_scan import execution
 
 _GUARDED = ContextVar("_GUARDED", default=0)
 """Process id while code is guarded, else 0; a child process may exit."""
@@ -330,6 +333,14 @@ class SnippetFunction:
         return FieldError(f"{self.name} {what}", self.place, fix)
 
 
+_WITHOUT_ANSWERS = ("run_inference", "synthesize")
+"""Functions that make answers or data."""
+
+
+def _unallowed(source: str) -> str:
+    return "" if current_sandbox().consents else execution(source)
+
+
 def snippet_of(section: Section, key: str, name: str) -> SnippetFunction:
     """Return the function ``name`` of the snippet under a key; errors are added to the
     problems of the section, and the function does nothing."""
@@ -342,6 +353,9 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction:
         what = f"{key}: Python files outside the suite are not executed"
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
+    elif name not in _WITHOUT_ANSWERS and (executes := _unallowed(source)):
+        what = f"{key}: it executes strings, which may be model output: {executes}"
+        section.problem(key, what, f"pass the program to run_code, or {CONSENT}")
     else:
         found = or_problems(
             section, lambda: Snippet(source, place, rules.seconds).function(name)

@@ -21,10 +21,17 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import error_text
+from pytest_evals.dialects.evaluate_library import import_evaluate, route_code_eval
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.guests.lighteval.metrics_enum import Metrics
-from pytest_evals.guests.lighteval.shims import NAMES, Placeholder, find_export
+from pytest_evals.guests.lighteval.shims import (
+    CODEGEN,
+    NAMES,
+    Placeholder,
+    find_export,
+)
+from pytest_evals.scorers.code_eval import CodeEval
 
 INSTALL = "pip install lighteval"
 
@@ -36,7 +43,8 @@ def load_task_module(path: Path) -> ModuleType:
         TaskFileError: Importing it fails.
     """
     try:
-        return _load(path)
+        with CodeEval.during_import():
+            return _load(path)
     except (Exception, SystemExit) as error:
         what = f"importing it failed: {error_text(error)}"
         raise TaskFileError([Problem(what, Place(path), _fix(error))]) from error
@@ -81,20 +89,6 @@ _ENGINE = (
     "lighteval.tasks.requests.",
 )
 """Starts of names that only runs of lighteval need, of any release."""
-_CODE_EXECUTION = ("codegen_metrics", "slr_bench")
-"""Files of lighteval (LiveCodeBench, SLR-Bench) that execute model output."""
-
-
-def executes_answers(module: ModuleType) -> bool:
-    """Whether the metrics of a module execute model output: lighteval's known modules,
-    or ``UNSAFE_CODE`` set in the module, as in lm-eval."""
-    homes = [module.__name__]
-    for value in vars(module).values():
-        named = value.__name__ if isinstance(value, ModuleType) else None
-        homes.append(str(named or getattr(value, "__module__", "")))
-    files = {home.rpartition(".")[2] for home in homes}
-    known = any(file.startswith(_CODE_EXECUTION) for file in files)
-    return known or bool(getattr(module, "UNSAFE_CODE", False))
 
 
 def _load(path: Path) -> ModuleType:
@@ -165,6 +159,8 @@ def _import(
         file = near.parent.joinpath(*name.split(".")).with_suffix(".py")
         if os.path.isfile(file):
             return _load(file)
+    if name == "evaluate":
+        route_code_eval(import_evaluate())
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 
 
@@ -193,7 +189,10 @@ def _resolve(tree: Path | None, name: str) -> Any:
     if found is None and module == _PROMPTS:
         found = _moved_prompt(tree, last)
     if found is None and name.startswith(_EXTENDED):
-        found = _from_sources(tree, name.replace(_EXTENDED, "lighteval.tasks.tasks"))
+        name = name.replace(_EXTENDED, "lighteval.tasks.tasks")
+        if name == CODEGEN:
+            return StandIn(name, NAMES[name], partial(_missing_attribute, tree))
+        found = _from_sources(tree, name)
         found = Metrics.__members__.get(last) if found is None else found
         if found is None and last in _EXTENDED_MODULES:
             found = StandIn(name, {}, partial(_missing_attribute, tree))

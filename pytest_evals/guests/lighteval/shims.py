@@ -27,6 +27,7 @@ from pytest_evals.guests.lighteval.language import (
 )
 from pytest_evals.guests.lighteval.metrics import (
     choices,
+    codegen,
     corpus,
     extraction,
     extractive_match,
@@ -49,11 +50,14 @@ from pytest_evals.guests.lighteval.templates.formulation import (
     normalize_subset,
 )
 from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers.code_eval import pass_at_k
 from pytest_evals.scorers.custom_metrics import judge_lm, metric, response
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CODEGEN = "lighteval.tasks.tasks.lcb.codegen_metrics"
+"""The module that executes programs of LiveCodeBench."""
 _HOME = "lighteval.tasks.templates"
 _FUNCTIONS = {
     "boolq": ("BoolQ", questions.get_boolq_prompt_function),
@@ -319,6 +323,13 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "normalize_subset": normalize_subset,
     },
     "lighteval.tasks.tasks": {},
+    "lighteval.tasks.tasks.lcb": {},
+    CODEGEN: {
+        "codegen_metrics": codegen.codegen_metrics,
+        "estimate_pass_at_k": pass_at_k,
+        "extract_code": codegen.extract_code,
+        "translate_private_test_cases": codegen.translate_private_test_cases,
+    },
     "lighteval.tasks.tasks_prompt_formatting": _LETTERS,
     **TEMPLATES,
     "lighteval.utils": {},

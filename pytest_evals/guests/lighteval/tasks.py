@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from pytest_evals.core.node_names import is_node_name
@@ -16,15 +17,18 @@ from pytest_evals.core.task import Aggregate, Group, Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.guests.lighteval.code_execution import code_execution
 from pytest_evals.guests.lighteval.config import grammar_text, line_of
 from pytest_evals.guests.lighteval.data import Data
 from pytest_evals.guests.lighteval.documents import RequiredRequests, TaskDocuments
-from pytest_evals.guests.lighteval.modules import executes_answers, load_task_module
+from pytest_evals.guests.lighteval.modules import load_task_module
 from pytest_evals.guests.lighteval.prompt import SELECTIONS
 from pytest_evals.guests.lighteval.scoring import FILTER, MetricScorer
 from pytest_evals.guests.lighteval.task_metrics import TaskMetrics, task_metrics
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.sandbox.runner import CONSENT
+from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 
 TABLE = "TASKS_TABLE"
@@ -75,13 +79,6 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
 
 def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
     module = load_task_module(path)
-    if executes_answers(module) and not allow_unsafe_code:
-        what = "the metrics of this module execute model output"
-        fix = (
-            "pass --evals-allow-unsafe-code to run it on this machine with your "
-            "permissions"
-        )
-        raise TaskFileError([Problem(what, Place(path), fix)])
     table = getattr(module, TABLE, None)
     if not isinstance(table, list | tuple):
         what = f"{TABLE} must be a list of tasks, not {table!r:.80}"
@@ -92,7 +89,23 @@ def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
             raise TaskFileError([Problem(what, Place(path))])
     if not table:
         raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
+    _check_execution(module, table, path, allow_unsafe_code)
     return list(table)
+
+
+def _check_execution(
+    module: ModuleType, table: Sequence[Any], path: Path, allow_unsafe_code: bool
+) -> None:
+    functions = [one.prompt_function for one in table]
+    functions += [getattr(one, "hf_filter", None) for one in table]
+    inputs = {getattr(one, "__name__", "") for one in functions}
+    found, sandbox = code_execution(module, inputs), current_sandbox()
+    if found.itself and not allow_unsafe_code:
+        what = f"the metrics of this module execute model output: {found.itself}"
+        raise TaskFileError([Problem(what, Place(path), CONSENT)])
+    if found.in_sandbox and not sandbox.may_run(consents=allow_unsafe_code):
+        what = "the metrics of this module execute model output"
+        raise TaskFileError([Problem(what, Place(path), sandbox.remedy)])
 
 
 def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:

@@ -64,12 +64,6 @@ _FIX = {
 }
 
 
-_UNSAFE = (
-    "pass --evals-allow-unsafe-code to run it on this machine, with your permissions, "
-    "or --evals-sandbox=bwrap or docker"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class TaskMetric:
     """A metric in a task.
@@ -168,7 +162,7 @@ class TaskMetric:
         executes = getattr(metric.sample_level_fn, "executes_answers", False)
         if executes and not current_sandbox().may_run(consents=may_execute):
             what = f"metric {shown} executes model output"
-            raise EvalsError(f"{what}\n  fix: {_UNSAFE}")
+            raise EvalsError(f"{what}\n  fix: {current_sandbox().remedy}")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):
             for module, library, extra in getattr(part, "libraries", ()):
                 if find_spec(module) is None:

@@ -121,25 +121,6 @@ def test_metrics_that_are_not_a_list_are_one_problem_with_its_line(
         module(f"TASKS_TABLE = [task(metrics={value})]")
 
 
-def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
-    """lighteval's LiveCodeBench metric, in a custom task."""
-    tree = tmp_path / "lighteval"
-    helper = tree / "tasks/tasks/lcb/codegen_metrics.py"
-    helper.parent.mkdir(parents=True)
-    helper.write_text("def codegen_metrics():\n    pass\n")
-    path = helper.with_name("main.py")
-    path.write_text(
-        "from lighteval.tasks.tasks.lcb.codegen_metrics import codegen_metrics\n"
-        "from lighteval.tasks.lighteval_task import LightevalTaskConfig\n"
-        "TASKS_TABLE = [LightevalTaskConfig(name='lcb', prompt_function=print,\n"
-        "    hf_repo='json', metrics=['exact_match'])]\n"
-    )
-    with pytest.raises(TaskFileError, match="execute model output") as caught:
-        load_tasks(path, TaskOptions())
-    assert "--evals-allow-unsafe-code" in str(caught.value)
-    assert load_tasks(path, TaskOptions(allow_unsafe_code=True))
-
-
 def test_names_of_earlier_releases_still_work(module, n_lines):
     table = """
 from aenum import extend_enum

@@ -38,6 +38,7 @@ from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
 )
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
+from pytest_evals.sandbox.runner import CONSENT
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 _LM_EVAL = "0.4.13"
@@ -159,11 +160,7 @@ class PythonObject:
         """
         if getattr(self.task, "UNSAFE_CODE", False) and not options.allow_unsafe_code:
             what = "UNSAFE_CODE: this task executes model output"
-            fix = (
-                "pass --evals-allow-unsafe-code to run it on this machine with "
-                "your permissions"
-            )
-            raise self._fault(what, fix)
+            raise self._fault(what, CONSENT)
         self._bootstrap_iters = options.bootstrap_iters
         self.call(lambda task: _set_up(task, name, options))
 

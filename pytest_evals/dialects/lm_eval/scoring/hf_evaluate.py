@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.lm_eval.evaluate_library import CODE_EVAL, import_evaluate
+from pytest_evals.dialects.evaluate_library import CODE_EVAL, import_evaluate
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.code_eval import CodeEval
 from pytest_evals.scorers.user_code import UserCode

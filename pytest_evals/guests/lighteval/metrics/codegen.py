@@ -3,15 +3,23 @@ against tests."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
-from collections.abc import Sequence
+import math
+import pickle
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.sandbox.runner import in_parallel
 from pytest_evals.sandbox.session import current_sandbox
+from pytest_evals.scorers.code_eval import pass_at_k
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
@@ -79,12 +87,65 @@ class CodegenMetric(SampleLevelComputation):
                 f"expected at least {self.n or 1} answers, got {len(answers)}"
             )
         tests = _tests(doc)
-        try:
-            passed = [passes(extract_code(one), tests) for one in answers[: self.n]]
-        except ValueError as error:
-            what = f"arguments and results of {tests.function} must be JSON: {error}"
-            raise DocumentError(what) from None
+        codes = [extract_code(one) for one in answers[: self.n]]
+        passed = in_parallel(lambda code: passes(code, tests), codes)
         return sum(passed) / len(passed)
+
+
+def codegen_metrics(
+    samples: Sequence[Mapping[str, Any]],
+    generations: Sequence[Sequence[str]],
+    k_list: Sequence[int] = (1, 5),
+    num_process_evaluate: int = 16,
+    timeout: float = SECONDS,
+) -> tuple[dict[str, Any], dict[int, list[list[bool | int]]]]:
+    """Run programs against tests, with lighteval's signature and in the sandbox.
+
+    Args:
+        samples: ``input_output`` of each problem: its tests as JSON.
+        generations: Programs of each problem.
+        timeout: Seconds for a test.
+
+    Returns:
+        ``pass@k`` with ``detail`` of each problem; and for each program ``[True]``, or
+        ``[-2]`` if a test failed.
+
+    Raises:
+        EvalsError: Code may not run here; see ``Sandbox.check_consent``.
+    """
+    current_sandbox().check_consent()
+    results: dict[int, list[list[bool | int]]] = {}
+    for at, (sample, codes) in enumerate(zip(samples, generations, strict=True)):
+        given = json.loads(sample["input_output"])
+        tests = Cases(given["inputs"], given["outputs"], given.get("fn_name"))
+        passed = in_parallel(partial(passes, tests=tests, seconds=timeout), codes)
+        results[at] = [[True] if one else [-2] for one in passed]
+    counts = [(len(one), one.count([True])) for one in results.values()]
+    detail = {
+        f"pass@{k}": {at: pass_at_k(*one, k) for at, one in enumerate(counts)}
+        for k in k_list
+        if all(n >= k for n, _ in counts)
+    }
+    rates = {name: math.fsum(d.values()) / len(d) for name, d in detail.items() if d}
+    return {**rates, "detail": detail}, results
+
+
+def translate_private_test_cases(encoded_data: str) -> Any:
+    """Return the hidden tests of a row of LiveCodeBench: JSON, pickled as a string,
+    compressed, in base 64.
+
+    Raises:
+        UnpicklingError: The pickle has anything but plain data.
+    """
+    data = zlib.decompress(base64.b64decode(encoded_data))
+    return json.loads(_PlainUnpickler(io.BytesIO(data)).load())
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Loads strings, numbers and containers; a pickle cannot execute anything."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is not plain data")
 
 
 def _tests(doc: Doc) -> Cases:
@@ -98,7 +159,7 @@ def _tests(doc: Doc) -> Cases:
     return Cases(inputs=inputs, outputs=outputs, function=specific.get("fn_name"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cases:
     """Test cases of a program.
 
@@ -128,13 +189,17 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
     ``seconds``: time limit per test.
 
     Raises:
-        ValueError: Arguments or results of a function are not JSON.
+        DocumentError: Arguments or results of a function are not JSON.
     """
     if not code.strip():
         return False
     program = f"{_PRELUDE}\n{code}\n"
     pairs = zip(tests.inputs, tests.outputs, strict=True)
-    return all(_passed(program, tests.function, *pair, seconds) for pair in pairs)
+    try:
+        return all(_passed(program, tests.function, *pair, seconds) for pair in pairs)
+    except ValueError as error:
+        what = f"arguments and results of {tests.function} must be JSON: {error}"
+        raise DocumentError(what) from None
 
 
 def _passed(

@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_evals.core.metric import Estimate
+from pytest_evals.sandbox.session import current_sandbox, end_sandbox, set_sandbox
 
 ROUGE = '- {type: lighteval, metric: rouge1, ground_truth: "{{ sample.target }}"}'
 
@@ -53,6 +54,25 @@ def test_a_metric_reads_fields_of_the_sample(scored):
 def test_judges_are_models_of_the_file(scored):
     yaml = "- {type: lighteval, metric: simpleqa_judge, model_key: j, ground_truth: a}"
     assert scored(yaml, {}, "a", reply="A").values == {"simpleqa_judge": 1.0}
+
+
+def test_programs_run_in_the_sandbox_with_the_tests_of_the_sample(scored):
+    set_sandbox("process", consents=True)
+    sample = {"inputs": ["1", "4"], "outputs": ["2", "5"]}
+    yaml = "- {type: lighteval, metric: lcb_codegen_metric}"
+    for code, passed in (("print(int(input()) + 1)", 1), ("print(2)", 0)):
+        score = scored(yaml, sample, f"```\n{code}\n```")
+        assert list(score.values.values()) == [passed]
+    assert current_sandbox().n_programs
+    end_sandbox()
+
+
+def test_programs_without_a_boundary_need_consent(read):
+    set_sandbox("process", consents=False)
+    (message,) = read("- {type: lighteval, metric: lcb_codegen_metric}")[2]
+    assert "executes model output" in message
+    assert "--evals-allow-unsafe-code" in message
+    end_sandbox()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from textwrap import indent
 import pytest
 
 from pytest_evals.errors import DocumentError
+from pytest_evals.sandbox.session import end_sandbox, set_sandbox
 
 
 def python(code, kind="python"):
@@ -55,6 +56,16 @@ def test_python_compares_the_output_as_its_text(scored, answer):
     }
     expected = {"output": answer, "json": f'"{answer}"', "model": "assistant"}
     assert score.metadata == expected
+
+
+def test_snippets_that_execute_strings_need_consent(read):
+    code = python("def compute_scores(sample, solver_output):\n    exec('a = 1')")
+    (message,) = read(code)[2]
+    assert "executes strings, which may be model output: exec (line 2)" in message
+    assert "--evals-allow-unsafe-code" in message
+    set_sandbox("process", consents=True)
+    assert not read(code)[2]
+    end_sandbox()
 
 
 def test_metadata_is_stored_with_the_score(scored):
