@@ -28,8 +28,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def execution(source: str, inputs: Collection[str] = ()) -> str:
-    """Return the first use of a name that executes strings, as ``exec (line 3)``; empty
-    if there is none.
+    """Return the first use of a name that executes strings, as ``exec (line 3)``, or an
+    empty text.
 
     Args:
         inputs: Functions that make prompts and never see model output. What only they
