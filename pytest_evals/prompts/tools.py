@@ -8,10 +8,12 @@ become underscores, since servers accept no dots; scorers treat them as equal.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_evals.errors import DocumentError
+from pytest_evals.data.calls import FieldError
+from pytest_evals.errors import DocumentError, Place
+from pytest_evals.prompts.fields import Field, Row, bind_value
 
 _TYPES = {
     "dict": "object",
@@ -21,6 +23,38 @@ _TYPES = {
     "list": "array",
     "any": "string",
 }
+
+
+def tools_reader(given: Any, place: Place) -> Callable[[Row], str]:
+    """Return a function that returns the tools of a row as JSON, see `tools_text`.
+
+    Args:
+        given: A list of tools; or the name of a column with one, or a template.
+
+    Raises:
+        DocumentError: The list or the template is invalid; the function raises it for
+            a row without such a list.
+    """
+    if not isinstance(given, str):
+        fixed = tools_text(given)
+        return lambda row: fixed
+    spec = f"{{{{ {given} }}}}" if given.isidentifier() else given
+    read = bind_value(Field(key="tools", spec=spec, place=place))
+
+    def tools(row: Row) -> str:
+        try:
+            found = read(row)
+            if found in (None, "None"):
+                fix = "write [] for a row without tools"
+                raise FieldError("tools is null", place, fix)
+            return tools_text(found)
+        except FieldError:
+            raise
+        except DocumentError as error:
+            what, _, fix = str(error).partition("\n  fix: ")
+            raise FieldError(what, place, fix) from None
+
+    return tools
 
 
 def tools_text(given: Any) -> str:
@@ -52,6 +86,8 @@ def _tool(given: Any) -> Any:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise _no_tools(given)
     found = {**function, "name": function["name"].replace(".", "_")}
+    if not isinstance(found.get("parameters") or {}, Mapping):
+        raise _no_tools(given)
     if "parameters" in found:
         found["parameters"] = _schema(found["parameters"])
     return {"type": "function", "function": found}

@@ -53,12 +53,11 @@ from pytest_evals.errors import (
 )
 from pytest_evals.prompts.case_files import CaseFileError
 from pytest_evals.prompts.fields import (
-    Field,
     Reader,
-    bind_value,
+    Row,
 )
 from pytest_evals.prompts.generation import Sampling
-from pytest_evals.prompts.tools import tools_text
+from pytest_evals.prompts.tools import tools_reader
 from pytest_evals.scorers.extract import Extraction, extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
@@ -119,7 +118,8 @@ class _Reader:
         user = self._simulator = self._user() if "user" in top else None
         place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
         row_place = self._data.row_places()
-        cases = self._cases(place, row_place)
+        tools = self._tools()
+        cases = self._cases(place, row_place, tools)
         choices_by = self._choices_by()
         self._places: dict[str, Place] = {USER: top.text_place("user")}
         scorers = [] if choices_by is not None else self._scorers()
@@ -130,7 +130,6 @@ class _Reader:
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         refusals = self._refusals()
         extract = self._extract()
-        tools = self._tools() if "tools" in top else None
         traces = top.take("traces", bool, False)
         model = read_model(top)
         system = top.text("system")
@@ -189,21 +188,18 @@ class _Reader:
             top.problem("metadata", what, "refusals: answer")
         return str(given)
 
-    def _tools(self) -> Reader:
+    def _tools(self) -> Callable[[Row], str] | None:
         """The tools of a row: a list, or a template of one."""
         top = self._top
-        given = top.raw("tools")
-        if isinstance(given, str):
-            field = Field(key="tools", spec=given, place=top.text_place("tools"))
-            try:
-                return bind_value(field)
-            except FieldError as error:
-                top.problems.append(error.problem)
+        if "tools" not in top:
+            return None
         try:
-            tools_text(given)
+            return tools_reader(top.raw("tools"), top.text_place("tools"))
+        except FieldError as error:
+            top.problems.append(error.problem)
         except DocumentError as error:
             top.problem("tools", str(error))
-        return lambda row: given
+        return None
 
     def _user(self) -> UserSimulator | None:
         """The settings of simulated users."""
@@ -226,10 +222,13 @@ class _Reader:
     # --- cases ---
 
     def _cases(
-        self, place: Place, row_place: RowPlaces | None
+        self,
+        place: Place,
+        row_place: RowPlaces | None,
+        tools: Callable[[Row], str] | None,
     ) -> Callable[[], EvalCases]:
-        """A function that reads the cases and renders the first ones. ``place``: that
-        of the prompt."""
+        """A function that reads the cases and renders the first ones, with their tools.
+        ``place``: that of the prompt."""
         top, has_rows = self._top, "rows" in self._top
         build = self._case_builder()
         source = self._data.source()
@@ -243,8 +242,14 @@ class _Reader:
             found = EvalCases(table, build, id_column)
             n = 1 if row_place is None else min(len(table), MOST_ROWS)
             n = len(table) if has_rows or self._prompts.has_files else n
-            checked_first(found, place, n, row_place, is_data=not has_rows)
+            checked = found.mapped(with_tools) if tools else found
+            checked_first(checked, place, n, row_place, is_data=not has_rows)
             return found
+
+        def with_tools(case: Case) -> Case:
+            if tools is not None:
+                tools(case.row)
+            return case
 
         return cases
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_evals.core.case import Case, case
+from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.native.cases import (
     EvalCases,
     ParameterSet,
@@ -45,13 +46,15 @@ class CasesFunction:
         values: Mapping[str, Any],
         calls: Sequence[ParameterSet],
         folders: CaseFolders,
+        tools: Callable[[Mapping[str, Any]], str] | None = None,
     ) -> EvalCases:
-        """All cases, if there are any, their ids differ and their choices fit.
+        """All cases, if there are any, their ids differ, and choices and tools fit.
 
         Args:
             values: Values of the fixtures.
             calls: The function is called once for each.
             folders: Where files of cases are.
+            tools: Returns the tools of a row.
 
         Raises:
             TaskFileError: They are not cases, or the function fails.
@@ -67,11 +70,22 @@ class CasesFunction:
                     f"cases {first} and {number} have the id {one.id or str(number)!r}"
                 )
                 raise self.error(what, "give each case its own id, or none")
+            if tools is not None:
+                self._check_tools(tools, one, one.id or str(number))
         try:
             check_choices(cases, self.choices_by, self.used)
         except EvalsError as error:
             raise self.error(str(error)) from None
         return listed
+
+    def _check_tools(
+        self, tools: Callable[[Mapping[str, Any]], str], one: Case, name: str
+    ) -> None:
+        try:
+            tools(one.row)
+        except FieldError as error:
+            what = f"case {name!r}: {error.problem.what}"
+            raise self.error(what, error.problem.fix) from None
 
     def _call(self, values: Mapping[str, Any], call: ParameterSet) -> list[Case]:
         """The cases of one call of the function."""

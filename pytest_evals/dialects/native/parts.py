@@ -45,7 +45,7 @@ class EvalParts:
         repeats: Answers to each prompt; scores are their means.
         refusals: See :class:`Task`.
         extract: The part of answers that is scored, unless a scorer sets its own.
-        tools: Returns the tools of a row, as OpenAI's parameter of that name.
+        tools: Returns the tools of a row as JSON, empty without any.
         traces: Whether calls and usage are read from the application's spans.
         has_turns: Whether cases may be conversations.
         shows_images: Whether prompts have images, if that is known.
@@ -68,7 +68,7 @@ class EvalParts:
     repeats: int = 1
     refusals: str = REFUSALS[0]
     extract: Extraction | None = None
-    tools: Callable[[Mapping[str, Any]], Any] | None = None
+    tools: Callable[[Mapping[str, Any]], str] | None = None
     traces: bool = False
     has_turns: bool = False
     shows_images: bool = False

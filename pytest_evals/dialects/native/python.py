@@ -13,6 +13,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.metadata_keys import refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
@@ -33,7 +34,6 @@ from pytest_evals.dialects.native.settings import (
     check_repeats,
     model_source,
     simulator_in,
-    tools_reader,
 )
 from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.errors import (
@@ -45,6 +45,7 @@ from pytest_evals.errors import (
 )
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
+from pytest_evals.prompts.tools import tools_reader
 from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
@@ -171,6 +172,8 @@ class Eval:
                 return make()
             except TaskFileError as error:
                 problems.extend(error.problems)
+            except FieldError as error:
+                problems.append(error.problem)
             except EvalsError as error:
                 problems.extend(self._function.error(str(error)).problems)
             return default
@@ -181,6 +184,7 @@ class Eval:
         gates = checked(self._gates, ())
         extract = checked(lambda: extraction_of(settings.extract), None)
         user = checked(lambda: simulator_in(settings.user), None)
+        tools = checked(self._tools, None)
         checked(lambda: check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
             problems.extend(self._function.error(f"refusals: {fault}").problems)
@@ -190,7 +194,7 @@ class Eval:
         @cache
         def load() -> EvalCases:
             folders = case_folders(self.place.path, options)
-            return self._function.listed(values, calls, folders)
+            return self._function.listed(values, calls, folders, tools)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
         return EvalParts(
@@ -203,7 +207,7 @@ class Eval:
             repeats=settings.repeats,
             refusals=settings.refusals,
             extract=extract,
-            tools=tools_reader(settings.tools),
+            tools=tools,
             traces=settings.traces,
             has_turns=self._has(load, lambda case: bool(case.turns)),
             shows_images=self._has(load, lambda case: case.shows_images),
@@ -241,6 +245,10 @@ class Eval:
             with_labels(one, self.place) if isinstance(one, RubricScorer) else one
             for one in found
         )
+
+    def _tools(self) -> Callable[[Mapping[str, Any]], str] | None:
+        given = self.settings.tools
+        return None if given is None else tools_reader(given, self.place)
 
     def _gates(self) -> tuple[Gate, ...]:
         found = list[Gate]()
@@ -302,7 +310,7 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
         extract: The part of answers that is scored, such as ``{"after": "Answer:"}``
             (:func:`~pytest_evals.scorers.extract.extraction_of`).
         tools: Tools that a chat server is sent: a list as OpenAI's parameter of that
-            name, or the name of a row's value with one.
+            name, or the name of a row's value with one, or a template.
         traces: Whether calls, usage and contexts are read from the OpenTelemetry spans
             of a ``python:`` application.
         user: A second model that writes the user's messages: ``model``, and optionally

@@ -29,7 +29,6 @@ from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
 from pytest_evals.dialects.native.template_checks import text_error
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.case_files import image_option
-from pytest_evals.prompts.tools import tools_text
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.extract import Extraction
 from pytest_evals.scorers.functions import FunctionScorer, Started
@@ -246,7 +245,7 @@ class EvalRunner:
         more = image_option(case, len(prompt) - len(case.prompt))
         more += ((TRACES, True),) if self._parts.traces else ()
         if self._parts.tools is not None:
-            text = tools_text(self._parts.tools(case.row))
+            text = self._parts.tools(case.row)
             more += ((TOOLS, text),) if text else ()
         if more:
             options = tuple(sorted((*sampling.options, *more)))

@@ -79,13 +79,6 @@ def check_repeats(repeats: object) -> None:
         raise EvalsError(f"repeats is not a whole number from 1 to {MOST_REPEATS:,}")
 
 
-def tools_reader(given: Any) -> Callable[[Mapping[str, Any]], Any] | None:
-    """Return a function that returns the tools of a row; ``None`` without tools."""
-    if given is None:
-        return None
-    return lambda row: row.get(given) if isinstance(given, str) else given
-
-
 def model_source(given: ModelGiven) -> ModelSource | None:
     """Return the source of a model; ``None`` without one."""
     if given is None or isinstance(given, str):

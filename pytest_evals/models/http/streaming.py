@@ -182,23 +182,39 @@ def _concatenate(known: dict[str, Any], more: Mapping[str, Any]) -> bool:
 
 
 def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
-    """Add pieces of tool calls, by index. Without one, a new id or name begins a new
-    call (Ollama)."""
+    """Add pieces of tool calls to those with their index, the last one without an index
+    (Ollama)."""
     for piece in pieces:
         if not isinstance(piece, Mapping):
             continue
         index, function = piece.get("index"), piece.get("function")
         function = function if isinstance(function, Mapping) else {}
-        same = [one for one in calls if one.get("index") == index]
-        if type(index) is not int:
-            is_new = piece.get("id") or function.get("name") or not calls
-            same = [] if is_new else calls[-1:]
-        if not same:
+        has_index = type(index) is int
+        same = [one for one in calls if not has_index or one.get("index") == index]
+        if not same or _begins(same[-1], piece.get("id"), function, has_index):
             same = [{"index": index, "type": "function", "function": {}}]
             calls += same
         if piece.get("id"):
-            same[0].setdefault("id", piece["id"])
-        _add_to_call(same[0]["function"], function)
+            same[-1].setdefault("id", piece["id"])
+        _add_to_call(same[-1]["function"], function)
+
+
+def _begins(
+    call: Mapping[str, Any], id_: Any, piece: Mapping[str, Any], has_index: bool
+) -> bool:
+    """Whether a piece begins another call. Some servers give all calls the same index
+    (Google) or none, others repeat the name or make a new id for each piece (vLLM)."""
+    known, name = call["function"], piece.get("name")
+    if not name:
+        return not has_index and bool(id_) and id_ != call.get("id")
+    if id_ and call.get("id"):
+        return bool(id_ != call["id"])
+    arguments = known.get("arguments")
+    if isinstance(arguments, str) and arguments and _object(arguments) is None:
+        return False
+    return bool(
+        name != known.get("name", name) or (arguments and piece.get("arguments"))
+    )
 
 
 def _add_to_call(call: dict[str, Any], piece: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.request import (
     RATING,
     RESPONSE_FORMAT,
+    TOOLS,
     TOP_LOGPROBS,
     UNSENT,
     Finish,
@@ -35,6 +36,7 @@ from pytest_evals.models.openai.request_bodies import (
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.prefix_order import prefix_order, prompt_text
+from pytest_evals.models.tokens.tool_calls import looks_like_calls
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt, ServerTokenizer
@@ -91,7 +93,7 @@ class OpenAIModel(BackgroundModel):
         self._rejected: frozenset[str] = frozenset()
         """Optional parameters that the server rejects."""
         self._n_shared = 1
-        self._n_too_long = 0
+        self._n_too_long, self._n_call_texts = 0, 0
         self._fitting = PromptTruncation(
             self._background, lister, settings, self._scorer
         )
@@ -164,6 +166,12 @@ class OpenAIModel(BackgroundModel):
                 f"answers with more tokens than their limit: {self._n_too_long} (the "
                 "server ignores max_gen_toks)"
             )
+        if self._n_call_texts:
+            notes.append(
+                f"{self._n_call_texts} answers resemble tool calls and stay text; the "
+                "server may have no parser for this model (vLLM: "
+                "--enable-auto-tool-choice --tool-call-parser)"
+            )
         names = [*self._usage.shown.get("replied_as", {})]
         if len(names) > 1 or any(not _is_name(self._settings.target, n) for n in names):
             shown = " and ".join(map(shortened, sorted(names)))
@@ -224,6 +232,8 @@ class OpenAIModel(BackgroundModel):
             lambda reply: read_reply(reply, request, settings, path),
         )
         self._n_too_long += response.n_tokens > most
+        if TOOLS in dict(request.options) and not response.calls:
+            self._n_call_texts += looks_like_calls(response.text)
         if fit is None or not fit.ids:
             return response
         n_cut = fit.n_prompt - len(fit.ids)

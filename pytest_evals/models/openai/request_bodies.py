@@ -194,10 +194,8 @@ def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ..
     the token limit cuts off is marked as truncated."""
     message = choice.get("message")
     found = message if isinstance(message, dict) else {}
-    listed = found.get("tool_calls")
-    given = [*listed] if isinstance(listed, list) else []
-    if not given and isinstance(found.get("function_call"), dict):
-        given = [found["function_call"]]
+    given = found.get("tool_calls") or found.get("function_call") or ()
+    given = [given] if isinstance(given, dict) else given
     try:
         calls = [dict(one) for one in calls_of(given)]
     except (TypeError, ValueError):

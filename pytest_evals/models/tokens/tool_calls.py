@@ -238,3 +238,16 @@ UNKNOWN = (
     "the format of tool calls in this model's chat template is not known, so its "
     f"replies stay text; known are {'; '.join(one.families for one in FORMATS)}"
 )
+_CALL_TEXT = re.compile(
+    r'\s*(?:<\|python_(?:tag|start)\|>|\[?\s*\{\s*"name")'
+    + "".join(
+        f"|.*{re.escape(one)}" for one in {one.opening for one in FORMATS} if one
+    ),
+    re.DOTALL,
+)
+
+
+def looks_like_calls(text: str) -> bool:
+    """Whether a reply resembles tool calls of one of the formats, or an answer about
+    them; for notes only."""
+    return _CALL_TEXT.match(text) is not None
