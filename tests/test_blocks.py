@@ -24,6 +24,7 @@ BUILDS = "builds an environment"
 NETWORK = "asks a server, or a model of the Hub"
 NOT_RUN = {
     "README.md": {"python3 -m venv": BUILDS, ".venv/bin/pytest": NETWORK},
+    "agents.md": {"python3 -m venv": BUILDS},
     "first_eval.md": {"python3 -m venv": BUILDS},
     "index.md": {
         "pip install": BUILDS,
