@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from pytest_evals.errors import EvalsError
+
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
+_INTERRUPTED, _NO_READER = 130, 141
+"""Exit codes as of programs that SIGINT or SIGPIPE ends."""
 _MODULES = {
     "init": "init",
     "judge": "judge_command.command",
@@ -42,8 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and Path(sys.argv[0]).stem == "__main__":
         prog = "python -m pytest_evals"
     if given and given[0] in _MODULES:
-        command = import_module(f"pytest_evals.{_MODULES[given[0]]}")
-        return int(command.main(prog, given[1:]))
+        return _run(_MODULES[given[0]], prog, given[1:])
     parser = argparse.ArgumentParser(
         prog=prog,
         usage=f"{prog} {{{','.join(_MODULES)}}} …",
@@ -65,6 +69,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _WRONG_USE
     parser.parse_args(given)
     return 0
+
+
+def _run(module: str, prog: str, arguments: Sequence[str]) -> int:
+    """Run a command; its errors are one message."""
+    command = import_module(f"pytest_evals.{module}")
+    try:
+        code = int(command.main(prog, arguments))
+        sys.stdout.flush()
+    except EvalsError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:  # such as head, which has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NO_READER
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{place}{error.strerror or error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return _INTERRUPTED
+    return code
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"error: {reason}\n")
+    return _WRONG_USE
 
 
 if __name__ == "__main__":

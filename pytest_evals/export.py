@@ -7,12 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_evals.errors import EvalsError
 from pytest_evals.judge_command.stored import stored_run
 from pytest_evals.result_files.exports import FORMS, export
-
-_WRONG_USE = 2
-"""Exit code for usage errors, as in argparse."""
 
 
 def main(prog: str, arguments: Sequence[str]) -> int:
@@ -39,10 +35,6 @@ def main(prog: str, arguments: Sequence[str]) -> int:
         help="folder to write to (default: export)",
     )
     options = parser.parse_args(arguments)
-    try:
-        path = export(stored_run(options.run), options.to, options.output)
-    except EvalsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return _WRONG_USE
+    path = export(stored_run(options.run), options.to, options.output)
     sys.stdout.write(f"export: {path}\n")
     return 0

@@ -49,15 +49,11 @@ def main(prog: str, arguments: Sequence[str]) -> int:
         sys.stderr.write(f"error: nothing written, existing: {', '.join(existing)}\n")
         sys.stderr.write(f"  fix: move them, or write elsewhere: {prog} init FOLDER\n")
         return _WRONG_USE
-    try:
-        for one in STARTERS:
-            place = folder / one.path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text_of(one.source), encoding="utf-8")
-            sys.stdout.write(f"wrote {place}\n")
-    except OSError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return _WRONG_USE
+    for one in STARTERS:
+        place = folder / one.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text_of(one.source), encoding="utf-8")
+        sys.stdout.write(f"wrote {place}\n")
     evals = folder / "evals"
     sys.stdout.write(
         f"\nrun it:         pytest --model=scripted:echo {evals}\n"

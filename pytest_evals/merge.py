@@ -62,7 +62,7 @@ def main(prog: str, arguments: Sequence[str]) -> int:
         path = found[0].path / PART
         given = pytest_arguments(found[0].facts["command"], path)
         _check_places(given)
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_USE
     command = [sys.executable, "-m", "pytest", *given]

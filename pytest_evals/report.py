@@ -9,20 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_evals.errors import EvalsError, StoreError
+from pytest_evals.errors import StoreError
 from pytest_evals.judge_command.stored import stored_run
 from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.comparison import changes
 
-_WRONG_USE = 2
-"""Exit code for usage errors, as in argparse."""
 
-
-def main(
-    prog: str = "python -m pytest_evals", arguments: Sequence[str] | None = None
-) -> int:
+def main(prog: str, arguments: Sequence[str]) -> int:
     """Write the HTML report and return the exit code."""
     parser = argparse.ArgumentParser(
         prog=f"{prog} report",
@@ -49,12 +44,7 @@ def main(
         help="a baseline, or the folder of another run, to compare with; "
         "default: the baseline of the run",
     )
-    options = parser.parse_args(arguments)
-    try:
-        path = _write(options)
-    except EvalsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return _WRONG_USE
+    path = _write(parser.parse_args(arguments))
     sys.stdout.write(f"report: {path}\n")
     return 0
 
@@ -73,7 +63,3 @@ def _write(options: argparse.Namespace) -> Path:
     shown = OtherRuns(before, found, others or None)
     write_html(run, output, others=shown, option="-o")
     return output
-
-
-if __name__ == "__main__":
-    sys.exit(main())

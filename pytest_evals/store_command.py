@@ -32,8 +32,6 @@ from pytest_evals.store.maintenance import (
 )
 from pytest_evals.store.parts import PARTS
 
-_WRONG_USE = 2
-"""Exit code for usage errors, as in argparse."""
 _SHOWN = 10
 """Damaged rows and conflicts that are listed."""
 _TEXT = 200
@@ -48,11 +46,7 @@ def main(prog: str, arguments: Sequence[str]) -> int:
     parser = _parser(prog)
     options = parser.parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        return run(options)
-    except StoreError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return _WRONG_USE
+    return run(options)
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:

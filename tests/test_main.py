@@ -1,6 +1,8 @@
 """``python -m pytest_evals judge``: a gate on a file of scores."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -60,6 +62,36 @@ def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
 def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, message):
     assert main(["judge", scores(rows), gate]) == 2
     assert message in capsys.readouterr().err
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["judge", LONG, "acc >= 0.9"], 2),
+        (["report", LONG], 2),
+        (["export", LONG, "--to=lm-eval"], 2),
+        (["merge", LONG], 4),
+        (["store", "info", "--dir", LONG], 2),
+        (["convert", LONG], 2),
+        (["init", LONG], 2),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_an_error(capsys, command, code):
+    assert main(command) == code
+    assert "File name too long" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_reading_sees_no_traceback(scores):
+    path = scores([{"id": i, "acc": 0, "answer": "x" * 2000} for i in range(99)])
+    command = [*(sys.executable, "-m", "pytest_evals"), "judge", path, "acc >= 0.9"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as ended:
+        ended.stdout.close()
+        assert ended.stderr.read() == b""
+    assert ended.returncode == 141
 
 
 def test_an_unknown_command_shows_the_known_ones(capsys):

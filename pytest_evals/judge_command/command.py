@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_evals.errors import EvalsError
 from pytest_evals.judge_command.columns import read_columns
 from pytest_evals.judge_command.gates import given_gates
 from pytest_evals.judge_command.output import shown, write_files
@@ -20,8 +19,8 @@ from pytest_evals.result_files.documents import ForeignRun
 from pytest_evals.result_files.find import read_results
 from pytest_evals.store.history import EarlierRun, with_names_of
 
-_FAILED, _WRONG_USE = 1, 2
-"""Exit codes: a gate failed or is invalid; usage errors, as in argparse."""
+_FAILED = 1
+"""Exit code: a gate failed or is invalid."""
 _FILES = ("json", "markdown", "html", "junit")
 _DESCRIPTION = """\
 Judge gates on results that exist already: those of lm-eval, lighteval, inspect, Harbor,
@@ -40,14 +39,6 @@ examples:
 def main(prog: str, arguments: Sequence[str]) -> int:
     """Judge, and return the exit code."""
     options = _parser(prog).parse_intermixed_args(arguments)
-    try:
-        return _judge(options)
-    except EvalsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return _WRONG_USE
-
-
-def _judge(options: argparse.Namespace) -> int:
     gates = given_gates(
         options.gate,
         options.gates,

@@ -17,8 +17,9 @@ def find_run(base: Path, name: str, here: Path) -> EarlierRun:
         StoreError: It does not exist, or cannot be read.
     """
     place = here / os.path.expanduser(name)
-    is_named = place.name == name and (base / "baselines" / name).is_dir()
-    if is_named or not place.exists() or _is_ours(place):
+    # Unlike Path.exists, os.path.exists is False for names that are too long.
+    is_named = place.name == name and os.path.exists(base / "baselines" / name)
+    if is_named or not os.path.exists(place) or _is_ours(place):
         return find_baseline(base, name, here)
     # Late: most runs need no reader of another program.
     from pytest_evals.result_files.find import read_results

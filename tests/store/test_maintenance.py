@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from pytest_evals import store_command
+from pytest_evals.__main__ import main
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.store.maintenance import opened, rows_of
@@ -60,7 +60,7 @@ def stored(base, names, model="a"):
 def run(capsys, base, *arguments):
     """The exit code and the output of a command."""
     command, *others = arguments
-    code = store_command.main("evals", [command, "--dir", str(base), *others])
+    code = main(["store", command, "--dir", str(base), *others])
     out, err = capsys.readouterr()
     return code, out + err
 

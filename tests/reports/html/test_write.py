@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import pytest_evals.__main__
 import pytest_evals.reports.html
-from pytest_evals import report
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.documents import IMPROVED, REGRESSED
 from pytest_evals.reports.html.write import write_html
@@ -24,7 +24,7 @@ HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \x00 <img src=x onerror
 
 
 def main(arguments):
-    return report.main("pytest-model-evals", arguments)
+    return pytest_evals.__main__.main(["report", *arguments])
 
 
 def unpacked(text):
@@ -282,7 +282,7 @@ def test_the_command_lists_the_baselines(write, tmp_path, capsys):
 
 
 def test_module_runs_as_a_command(run, tmp_path):
-    command = [sys.executable, "-m", "pytest_evals.report", str(run.path)]
+    command = [sys.executable, "-m", "pytest_evals", "report", str(run.path)]
     done = subprocess.run(
         [*command, "-o", "out.html"], cwd=tmp_path, capture_output=True, text=True
     )
