@@ -117,7 +117,8 @@ class Metric:
         closed: Whether all its numbers have its own name. A task whose metrics are all
             closed has no other metrics.
         limits: Smallest and largest possible value of a document; ``None`` if unknown.
-        is_proportion: Whether each document's value is known to be 0 or 1.
+        is_graded: Whether a document's value may be another one than 0 and 1, which
+            only the names of :data:`ACCURACIES` rule out if it is ``None``.
         labels: Human labels of the judge whose ratings are the values; gates correct
             the mean by them.
     """
@@ -137,21 +138,24 @@ class Metric:
     scale: Span | None = None
     closed: bool = False
     limits: tuple[float, float] | None = None
-    is_proportion: bool = False
+    is_graded: bool | None = None
     labels: HumanLabels | None = None
 
     @property
     def is_share(self) -> bool:
-        """Whether each document's value is 0 or 1: known, or usual for its name."""
-        return self.is_proportion or self.name in ACCURACIES
+        """Whether each document's value is 0 or 1: known, or usual for its name. Plans,
+        early stopping and gates read it here only."""
+        if self.is_graded is None:
+            return self.name in ACCURACIES
+        return not self.is_graded
 
     @property
     def known_limits(self) -> tuple[float, float] | None:
         """Smallest and largest possible value of a document, if known; for a mean, the
         limits of the mean."""
-        if self.limits is None and all(map(math.isfinite, self.span)):
-            return self.span
-        return self.limits
+        if self.limits is not None or self.is_share:
+            return self.limits or SHARE
+        return self.span if all(map(math.isfinite, self.span)) else None
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import ACCURACIES, Metric
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.new_samples import offer_of_assumption
@@ -44,7 +44,7 @@ class Known(NamedTuple):
 
     limits: tuple[float, float] | None = None
     """Range of the documents' values (:func:`range_of`)."""
-    is_share: bool = False  # whether each document's value is 0 or 1
+    is_share: bool = True  # whether each document's value is 0 or 1
     strata: Sequence[Stratum] = ()  # the tasks of a group
     names: Sequence[str] = ()  # their names
     n_whole: int = 0  # documents of the complete baseline, if only a sample is run
@@ -70,9 +70,8 @@ def forecast(
     if last is None and gate.expected is not None:
         last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
-    is_share = known.is_share or gate.metric in ACCURACIES
-    if why := _unplanned(gate, last, is_share=is_share):
-        least, few = _least(gate, n, known.limits, is_share=is_share)
+    if why := _unplanned(gate, last, is_share=known.is_share):
+        least, few = _least(gate, n, known)
         return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     share = last
@@ -243,14 +242,12 @@ def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | Non
     return known if is_known else (0.0, 1.0)
 
 
-def _least(
-    gate: Gate, n: int, limits: tuple[float, float] | None, *, is_share: bool
-) -> tuple[int | None, str]:
+def _least(gate: Gate, n: int, known: Known) -> tuple[int | None, str]:
     """The smallest number of documents with which a gate over a population can pass: if
     all have the best value, or none has changed; and a warning if these are fewer."""
-    if gate.over != "population" or limits is None or gate.published is not None:
+    if gate.over != "population" or not known.limits or gate.published is not None:
         return None, ""
-    low, high = limits
+    low, high = known.limits
     width = most = high - low
     shares = [
         ((high - float(b.value)) if b.is_lower else float(b.value) - low) / width
@@ -272,7 +269,7 @@ def _least(
     elif gate.metric in COMPARED:
         best = "with no difference in any document, it passes"
     few = f"{best} only from {least:,} documents on, not with {n:,}"
-    if gate.margin is not None and (not is_share or gate.reducer):
+    if gate.margin is not None and (not known.is_share or gate.reducer):
         few += offer_of_assumption(gate, allowed, width)
     return least, few
 

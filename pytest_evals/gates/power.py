@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.gates.terms import has_limits
-from pytest_evals.stats.independent import IndependentDifference, SampledShare
+from pytest_evals.stats.independent import (
+    IndependentDifference,
+    SampledShare,
+    stratified_counts,
+)
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
     ExactValue,
@@ -24,7 +28,6 @@ from pytest_evals.stats.interval_methods import (
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import chance_below, paired_stderr
-from pytest_evals.stats.stratified import stratified_counts
 
 _ROUNDING = 1e-9
 _STEP = 8

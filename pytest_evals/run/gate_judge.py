@@ -228,7 +228,8 @@ class GateJudge:
         metrics = [m for one in names for m in tasks[one].task.metrics]
         limits = range_of(gate, metrics)
         measured = [one for one in metrics if one.name == gate.metric]
-        is_share = bool(measured) and all(one.is_share for one in measured)
+        is_share = all(one.is_share and one.labels is None for one in measured)
+        is_share = is_share and bool(measured)
         group = self._suite.groups.get(gate.task)
         if group is None:
             return Known(limits, is_share)

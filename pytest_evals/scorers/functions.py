@@ -58,6 +58,7 @@ class FunctionScorer:
         values: Their values; set before a case is scored.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
+        is_graded: Whether a score may be another one than 0 and 1.
         templates: Empty, see other scorers.
     """
 
@@ -69,6 +70,7 @@ class FunctionScorer:
     values: dict[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
+    is_graded: bool = True
     templates: tuple[ScorerTemplate, ...] = ()
 
     @property
@@ -234,6 +236,7 @@ def function_scorer(
             f"case); arguments: {known}, and fixtures"
         )
     returned = getattr(function, "__annotations__", {}).get("return")
+    is_bool = returned in (bool, "bool")
     return FunctionScorer(
         name=name,
         function=function,
@@ -241,7 +244,8 @@ def function_scorer(
         by_name=passed[0] in [one.name for one in listed],
         fixtures=fixtures,
         settings={"function": name, "source": _source_hash(function)},
-        limits=(0.0, 1.0) if limits is None and returned in (bool, "bool") else limits,
+        limits=(0.0, 1.0) if limits is None and is_bool else limits,
+        is_graded=not is_bool,
     )
 
 

@@ -241,8 +241,6 @@ def metric(
         number=number_of(aggregation),
         statistic=statistic_of(aggregation),
         span=_span(spec, aggregation, declared),
-        # Also those of a user's function.
-        limits=SHARE if spec.name in ACCURACIES else None,
         closed=not declared and spec.function is None and aggregation.several is None,
     )
 

@@ -75,6 +75,11 @@ class ModelScorer(ABC):
             )
 
     @property
+    def is_graded(self) -> bool:
+        """Whether a score may be another one than 0 and 1."""
+        return True
+
+    @property
     def templates(self) -> tuple[ScorerTemplate, ...]:
         """All texts that are rendered for each case."""
         return ()

@@ -40,6 +40,11 @@ class PairScorer(RubricScorer):
     versus: str
 
     @property
+    def is_graded(self) -> bool:
+        """Whether a score may be another one than 0 and 1: 0.5 is a tie."""
+        return True
+
+    @property
     def templates(self) -> tuple[ScorerTemplate, ...]:
         """All texts that are rendered for each case."""
         return (*self._of_rubric, self._other)

@@ -182,6 +182,15 @@ class RubricScorer(ModelScorer):
         )
 
     @property
+    def is_graded(self) -> bool:
+        """Whether a score may be another one than 0 and 1."""
+        jury = self.jury
+        if jury.size == 1:
+            return self._is_graded
+        may_tie = jury.vote == "majority" and jury.size % 2 == 0 and jury.ties == 0.5
+        return may_tie or jury.vote == "mean"
+
+    @property
     def _is_graded(self) -> bool:
         """Whether values may lie between 0 and 1."""
         return self.scale is not None or bool(self.criteria)

@@ -22,9 +22,12 @@ from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import Known, forecast, weakness
 from pytest_evals.gates.power import Stratum, rule_of
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.stats.independent import IndependentDifference, SampledShare
+from pytest_evals.stats.independent import (
+    IndependentDifference,
+    SampledShare,
+    stratified_counts,
+)
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.stratified import stratified_counts
 
 HERE = Place(Path("arc.yaml"), 1)
 
@@ -100,7 +103,9 @@ def test_a_published_number_is_planned_by_the_rule_that_decides():
     ],
 )
 def test_a_gate_without_numbers_has_a_reason(entry, why):
-    found = forecast(read_gate(entry, task="arc", source=HERE), 500, None)
+    known = Known(is_share=entry["metric"] != "bleu")
+    gate = read_gate(entry, task="arc", source=HERE)
+    found = forecast(gate, 500, None, known=known)
     assert (found.detects, found.false_positive_rate) == (None, None)
     assert why in found.why
 
@@ -211,7 +216,8 @@ def test_a_threshold_near_the_last_number_is_a_warning():
     ],
 )
 def test_no_power_is_computed_for_unknown_variances(gate):
-    found = forecast(gate, 100, 0.6)
+    known = Known(is_share=gate.metric == "acc")
+    found = forecast(gate, 100, 0.6, known=known)
     assert (found.detects, found.false_positive_rate, found.warning) == (None, None, "")
 
 
@@ -269,9 +275,10 @@ def test_a_bare_threshold_has_no_power_warning():
 def test_a_gate_that_no_answers_can_pass_says_so_before_the_run(keys, limits, n):
     """(1 - share)^n <= 0.05."""
     gate = read_gate(keys, task="arc", source=HERE)
-    assert f"only from {n} documents on" in weakness(gate, n - 1, Known(limits))
-    assert weakness(gate, n, Known(limits)) == ""
-    assert forecast(gate, n, None, known=Known(limits)).n_needed == n
+    known = Known(limits, is_share=False)
+    assert f"only from {n} documents on" in weakness(gate, n - 1, known)
+    assert weakness(gate, n, known) == ""
+    assert forecast(gate, n, None, known=known).n_needed == n
 
 
 @pytest.mark.parametrize(("scores", "n"), [([0.3, 0.5, 0.7], 149), ([0, 1, 1], 133)])

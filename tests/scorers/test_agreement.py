@@ -13,7 +13,7 @@ from pytest_evals.scorers.agreement import (
     f1_score,
     matthews_corrcoef,
 )
-from pytest_evals.stats.agreement import kappa, slope_within
+from pytest_evals.scorers.judge_error import kappa, slope_within
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
 FUNCTIONS = {

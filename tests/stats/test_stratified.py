@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from pytest_evals.stats.independent import enclosing, stratified, stratified_counts
 from pytest_evals.stats.interval_methods import WidestInterval
 from pytest_evals.stats.mean_limits import bounded_mean
-from pytest_evals.stats.stratified import enclosing, stratified, stratified_counts
 
 LABELS = [i % 4 for i in range(24)]
 

@@ -200,6 +200,6 @@ def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric
             limits=scorer.limits,
             span=Span(*scorer.limits) if scorer.limits else ANYTHING,
             closed=True,
-            is_proportion=isinstance(scorer, AnswerScorer) and not scorer.is_graded,
+            is_graded=scorer.is_graded,
             labels=scorer.labels if isinstance(scorer, RubricScorer) else None,
         )

@@ -118,13 +118,13 @@ def _metric_refusal(gate: Gate, metric: Metric) -> str:
 
 
 def _range_refusal(gate: Gate, metric: Metric) -> str:
-    is_share, limits = metric.is_share, gate.range or metric.known_limits
+    limits = gate.range or metric.known_limits
     if limits is None:
-        return "" if is_share else f"the range of {metric.name} is unknown"
+        return f"the range of {metric.name} is unknown"
     if limits != SHARE:
         low, high = limits
         return f"{metric.name} ranges from {low:g} to {high:g}, not from 0 to 1"
-    if is_share or not (has_limits(gate) or gate.baseline):
+    if metric.is_share or not (has_limits(gate) or gate.baseline):
         return ""
     return f"scores of {metric.name} may lie between 0 and 1"
 

@@ -41,10 +41,13 @@ from pytest_evals.gates.terms import (
     compares_limits,
 )
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.independent import IndependentDifference, SampledShare
+from pytest_evals.stats.independent import (
+    IndependentDifference,
+    SampledShare,
+    enclosing,
+)
 from pytest_evals.stats.interval_methods import IntervalEstimate
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.stratified import enclosing
 
 MOST_TRIED = 100
 """Ways to complete the scores that are all tried."""

@@ -30,7 +30,7 @@ from pytest_evals.gates.read.text import (
     read_condition,
     split_subject,
 )
-from pytest_evals.gates.read.tolerance import bounds_of
+from pytest_evals.gates.read.values import bounds_of
 
 COMPARED: Mapping[str, tuple[float, float]] = {
     "agreement": (0.0, 1.0),

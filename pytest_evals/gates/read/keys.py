@@ -12,8 +12,7 @@ from pytest_evals.core.gate import Policy, Scope
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.read import values
 from pytest_evals.gates.read.text import read_number
-from pytest_evals.gates.read.tolerance import SIDES, read_tolerance
-from pytest_evals.gates.read.values import PROTOCOL_KEYS, Parser
+from pytest_evals.gates.read.values import PROTOCOL_KEYS, SIDES, Parser, read_tolerance
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
 ALLOWED = "allowed"

@@ -317,3 +317,26 @@ def test_other_yaml_files_are_not_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.yaml"
     path.write_text(text, "utf-8")
     assert lookalike(path) is None
+
+
+@pytest.mark.parametrize(
+    ("score", "is_share"),
+    [
+        ("exact", True),
+        ("similar", False),
+        ("{judge: {rubric: Is it polite?}}", True),
+        ("{judge: {rubric: Is it polite?, scale: [1, 5]}}", False),
+        ("{judge: {rubric: Is it polite?, repeats: 3}}", True),
+        ("{judge: {rubric: Is it polite?, repeats: 2}}", False),
+        ("{judge: {rubric: Is it polite?, repeats: 3, vote: mean}}", False),
+        ("{pairwise: {rubric: Which?, versus: '{{b}}'}}", False),
+    ],
+)
+def test_scorers_of_correct_and_wrong_are_planned_as_proportions(
+    tmp_path, score, is_share
+):
+    """Plans, early stopping and gates have one answer to that."""
+    path = tmp_path / "bot.yaml"
+    path.write_text(f"rows: [{{q: a, b: c, target: d}}]\nprompt: x\nscore: {score}\n")
+    (task,) = load_tasks(path, TaskOptions())
+    assert [one.is_share for one in task.metrics] == [is_share]

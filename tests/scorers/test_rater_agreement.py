@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pytest_evals.stats.agreement import alpha_limits, krippendorff_alpha
+from pytest_evals.scorers.judge_error import alpha_limits, krippendorff_alpha
 
 _ = None
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section C: four

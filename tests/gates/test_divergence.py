@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr, softmax
 
-from pytest_evals.stats.divergence import divergence, least_divergence
+from pytest_evals.gates.two_run_metrics import divergence, least_divergence
 
 
 def top(p, k):
