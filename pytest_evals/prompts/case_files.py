@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,7 @@ class CaseFolders:
         try:
             places = [(folder / given).resolve() for folder in self.base]
             inside = [one for one in places if one.is_relative_to(root)]
-            found = [one for one in inside if one.is_file()]
+            found = [one for one in inside if os.path.isfile(one)]
         except (OSError, ValueError) as error:  # a null character, a loop of links
             raise CaseFileError(f"invalid path {given!r:.80}: {error}") from None
         if found:

@@ -18,8 +18,9 @@ from pytest_evals.core.request import Generate
 from pytest_evals.store.responses import NAME, Responses
 
 N = 2000
-KILLED_AT = (1, 20, 90, 250, 350, 500, *(3 * n for n in range(14)))
-"""The number of requests after which each of twenty runs is killed."""
+SOME = (1, 90, 350)
+MANY = (1, 20, 90, 250, 350, 500, *(3 * n for n in range(14)))
+"""The number of requests after which each run is killed."""
 MOST_LOST = 200
 """The last requests, which may be lost. Those before them must be stored: these take at
 least 0.4 s, and responses are written in batches of a tenth of a second. The rest is a
@@ -121,7 +122,14 @@ class KilledSuite:
 
 
 @pytest.mark.slow
-def test_a_killed_run_never_repeats_answered_requests(tmp_path):
+@pytest.mark.parametrize(
+    "killed_at",
+    [
+        pytest.param(SOME, id="3 kills"),
+        pytest.param(MANY, id="20 kills", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_killed_run_never_repeats_answered_requests(tmp_path, killed_at):
     calm = tmp_path / "calm"
     killed = tmp_path / "killed"
     calm.mkdir()
@@ -131,7 +139,7 @@ def test_a_killed_run_never_repeats_answered_requests(tmp_path):
     suite = KilledSuite(killed)
     chance = random.Random(1)
     safe: set[str] = set()
-    for n_requests in KILLED_AT:
+    for n_requests in killed_at:
         process = suite.start()
         suite.wait_for(n_requests, process)
         time.sleep(chance.random() * 0.15)
@@ -143,7 +151,7 @@ def test_a_killed_run_never_repeats_answered_requests(tmp_path):
         owed = set(sent[:-MOST_LOST])
         assert safe | owed <= now, "lost"
         safe = now
-    assert len(safe) > sum(max(0, n - MOST_LOST) for n in KILLED_AT)
+    assert len(safe) > sum(max(0, n - MOST_LOST) for n in killed_at)
     last = suite.start()
     output, _ = last.communicate()
     assert last.returncode == 0, output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +50,7 @@ def case_folders(path: Path, options: TaskOptions, dataset: str = "") -> CaseFol
     base = [folder]
     if dataset:
         places = [place / dataset for place in (folder, Path(options.base or "."))]
-        base += [place.absolute().parent for place in places if place.is_file()]
+        base += [place.absolute().parent for place in places if os.path.isfile(place)]
     is_inside = bool(options.root) and folder.resolve().is_relative_to(root.resolve())
     return CaseFolders(base=base, root=root if is_inside else folder)
 

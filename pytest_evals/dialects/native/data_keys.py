@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class DataKeys:
             return None
         base = Path(self._options.base or Path.cwd())
         files = [folder / self.path for folder in (top.file.path.parent, base)]
-        file = next((one for one in files if one.is_file()), files[0])
+        file = next((one for one in files if os.path.isfile(one)), files[0])
         return RowPlaces(file)
 
     def source(self) -> Callable[[], Table]:

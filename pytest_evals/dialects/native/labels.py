@@ -4,6 +4,7 @@ labels are detected, the ``response`` that was labelled."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
@@ -36,7 +37,7 @@ def with_labels(scorer: RubricScorer, place: Place) -> RubricScorer:
     if not scorer.labels_file:
         return scorer
     path = place.path.parent / scorer.labels_file
-    if not path.is_file():
+    if not os.path.isfile(path):
         what = f"judge: labels: no file {str(scorer.labels_file)!r}"
         fix = f"write a line for each label: {_FIX}"
         raise TaskFileError([Problem(what, place, fix)])
