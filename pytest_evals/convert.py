@@ -87,8 +87,12 @@ def _convert(path: Path, folder: Path) -> str:
     if folder.exists():
         raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
     folder.mkdir(parents=True)
-    text = _suite(path, found.owner, suite)
-    (folder / "suite.yaml").write_text(text, "utf-8")
+    head = _head(path, found.owner, suite)
+    for name, keys in suite.files.items():
+        (folder / f"{name}.yaml").write_text("\n".join([*head, *_keys(keys), ""]))
+    if not suite.files:
+        text = "\n".join([*head, *_suite(path, suite), ""])
+        (folder / "suite.yaml").write_text(text, "utf-8")
     if suite.gates:
         (folder / "gates.yaml").write_text(_gates(path, suite), "utf-8")
     lines = [f"{path} ({found.owner}) -> {folder}"]
@@ -109,18 +113,24 @@ def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
     return values, found
 
 
-def _suite(path: Path, owner: str, suite: Converted) -> str:
+def _head(path: Path, owner: str, suite: Converted) -> list[str]:
+    """The comment at the start of a file."""
     lines = [f"# From {path.name}, a gate file of {owner}. To run it:"]
     lines += [f"#   {one}" for each in suite.commands for one in safe_lines(each)]
-    lines += [f"# Not converted: {one_line(one)}" for one in suite.left_out]
-    if suite.file is None:
-        names = [task["task"] for task in suite.tasks]
-        group = f"{path.stem}-suite" if path.stem in names else path.stem
-        lines += [f"group: {json.dumps(group)}", "task:"]
-        lines += [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
-    else:
-        lines += [f"{key}: {json.dumps(value)}" for key, value in suite.file.items()]
-    return "\n".join([*lines, ""])
+    return lines + [f"# Not converted: {one_line(one)}" for one in suite.left_out]
+
+
+def _suite(path: Path, suite: Converted) -> list[str]:
+    if suite.file is not None:
+        return _keys(suite.file)
+    names = [task["task"] for task in suite.tasks]
+    group = f"{path.stem}-suite" if path.stem in names else path.stem
+    tasks = [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
+    return [f"group: {json.dumps(group)}", "task:", *tasks]
+
+
+def _keys(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}: {json.dumps(value)}" for key, value in values.items()]
 
 
 def _gates(path: Path, suite: Converted) -> str:

@@ -55,7 +55,9 @@ def _all_have(entries: Sequence[Any], *keys: str) -> bool:
 def _is_hub(values: _Values) -> bool:
     tasks = values.get("tasks")
     return isinstance(tasks, list) and any(
-        isinstance(one, dict) and "field_spec" in one for one in tasks
+        isinstance(one, dict)
+        and ("field_spec" in one or ("evaluation_framework" in values and "id" in one))
+        for one in tasks
     )
 
 
@@ -98,13 +100,7 @@ FORMATS = (
         _is_acceptance,
         "it has acceptance lengths of speculative decoding, not scores of documents",
     ),
-    GateFormat(
-        "hub",
-        "the Hugging Face Hub (eval.yaml)",
-        _is_hub,
-        "it describes tasks for inspect-ai; judge its logs by "
-        "'python -m pytest_evals judge'",
-    ),
+    GateFormat("hub", "the Hugging Face Hub (eval.yaml)", _is_hub),
 )
 
 
