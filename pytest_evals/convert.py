@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+from pytest_evals.dialects.detect import as_utf8
 from pytest_evals.dialects.foreign_gates.converted import CONVERTERS
 from pytest_evals.dialects.foreign_gates.formats import (
     FORMATS,
@@ -17,14 +20,17 @@ from pytest_evals.dialects.foreign_gates.formats import (
     GateFormat,
     format_of,
 )
+from pytest_evals.dialects.foreign_gates.forms import check_forms, usual
 from pytest_evals.dialects.foreign_gates.sglang import is_sglang_test, read_sglang
 from pytest_evals.dialects.foreign_gates.suite import Converted, UnconvertibleError
-from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlParser, bytes_of
 from pytest_evals.errors import EvalsError
 from pytest_evals.reports.escape import one_line, safe_lines
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
+_SEPARATOR = re.compile(rb"(?:^%YAML [^\r\n]*\r?\n)?^---(?=\s|$)", re.MULTILINE)
+_EMPTY = re.compile(rb"(?:\s|#[^\r\n]*|^\.\.\.)*", re.MULTILINE)
 _INCOMPLETE = 1
 """Exit code if a file was not converted."""
 
@@ -80,9 +86,12 @@ def _convert(path: Path, folder: Path) -> str:
     """Write the suite of a file; return what is printed."""
     values, found = _read(path)
     try:
+        check_forms(values)
         suite = CONVERTERS[found.name](values, str(folder), path.stem)
+    except UnconvertibleError as error:
+        raise UnconvertibleError(f"a gate file of {found.owner}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        what = f"no key {error}" if isinstance(error, KeyError) else repr(error)
+        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise UnconvertibleError(f"a gate file of {found.owner}: {what}") from None
     if folder.exists():
         raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
@@ -104,13 +113,28 @@ def _convert(path: Path, folder: Path) -> str:
 def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
     if path.suffix == ".py":
         return read_sglang(path), SGLANG
-    values = read_yaml(path).values
-    found = format_of(values)
-    if found is None:
-        raise UnconvertibleError("not a gate file of a known project")
+    documents = [*map(usual, _documents(path))]
+    formats = [(values, found) for values in documents if (found := format_of(values))]
+    if not formats:
+        keys = ", ".join(str(key) for one in documents for key in one)
+        what = f"its keys are not those of a known project: {shorten(keys, 200)}"
+        raise UnconvertibleError(what)
+    if len(formats) > 1:
+        what = f"it has {len(formats)} documents with gates\n  fix: a file for each"
+        raise UnconvertibleError(what)
+    ((values, found),) = formats
     if found.reason:
         raise UnconvertibleError(f"a gate file of {found.owner}: {found.reason}")
     return values, found
+
+
+def _documents(path: Path) -> list[Mapping[str, Any]]:
+    """The documents of a file that are not empty."""
+    parts = _SEPARATOR.split(as_utf8(bytes_of(path)))
+    filled = [part for part in parts if not _EMPTY.fullmatch(part)]
+    if len(filled) < 2:
+        return [YamlParser(path).read(b"".join(filled)).values]
+    return [YamlParser(path).read(part).values for part in filled]
 
 
 def _head(path: Path, owner: str, suite: Converted) -> list[str]:

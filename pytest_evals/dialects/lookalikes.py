@@ -32,6 +32,7 @@ from pytest_evals.dialects.detect import (
     raw_of,
 )
 from pytest_evals.dialects.foreign_gates.formats import format_of
+from pytest_evals.dialects.foreign_gates.forms import usual
 from pytest_evals.dialects.resemblance import (
     EVAL,
     GATE_TEXT,
@@ -79,7 +80,7 @@ def lookalike(path: Path) -> Lookalike | None:
 
 def _foreign(path: Path, file: YamlFile) -> Lookalike | None:
     """Why a gate file of another project is not read."""
-    found = format_of(file.values)
+    found = format_of(usual(file.values))
     if found is None:
         return None
     what, fix = f"is a gate file of {found.owner}, and its gates are not judged", ""

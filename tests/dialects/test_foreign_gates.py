@@ -6,6 +6,7 @@ import shutil
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -309,7 +310,7 @@ SERVER = "model_name: org/name\naccuracy_threshold: {}\n"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("x: 1\n", "not a gate file of a known project"),
+        ("x: 1\n", "its keys are not those of a known project: x"),
         (": [", "a.yaml"),
         (SERVER.format("high"), "accuracy_threshold is 'high', not a number"),
         (SERVER.format("true"), "accuracy_threshold is True, not a number"),
@@ -383,3 +384,92 @@ def test_evals_of_the_hub_have_the_prompts_and_scores_of_inspect(pytester):
     assert user["content"].startswith("Answer the following multiple choice question.")
     assert user["content"].endswith("is one of A,B,C.\n\n1+1?\n\nA) 1\nB) 2\nC) 3")
     assert [{"role": "user", "content": "Solve {this}: 1+1?"}] in asked
+
+
+def _texts_of_numbers(content):
+    if isinstance(content, dict):
+        return {key: _texts_of_numbers(one) for key, one in content.items()}
+    if isinstance(content, list):
+        return [_texts_of_numbers(one) for one in content]
+    is_number = isinstance(content, int | float) and not isinstance(content, bool)
+    return str(content) if is_number else content
+
+
+def _lists_of_one(content):
+    if not isinstance(content, dict):
+        return content
+    return {
+        key: [one] if isinstance(one, str | int | float) else _lists_of_one(one)
+        for key, one in content.items()
+        if key not in ("name", "recovery_threshold", "metrics", "vllm", "api_version")
+    } | {key: content[key] for key in ("name", "api_version") if key in content}
+
+
+LEGAL = {
+    "CRLF": lambda text, _: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text, _: f"\ufeff{text}",
+    "comments with tabs": lambda text, _: f"#\thead\n{text}\n#\tend\t\n",
+    "marks of a document": lambda text, _: f"%YAML 1.1\n---\n{text}...\n",
+    "an empty document": lambda text, _: f"---\n---\n{text}\n---\n# nothing\n",
+    "another document": lambda text, _: f"{text}---\nother: 1\n",
+    "JSON": lambda _, content: json.dumps(content),
+    "JSON with tabs": lambda _, content: json.dumps(content, indent="\t"),
+    "flow style": lambda _, content: yaml.safe_dump(
+        content, default_flow_style=True, sort_keys=False
+    ),
+    "quotes": lambda _, content: yaml.safe_dump(
+        content, default_style='"', sort_keys=False
+    ),
+    "a merged anchor": lambda _, content: (
+        "x-shared: &shared\n"
+        + indent(yaml.safe_dump(content, sort_keys=False), "  ")
+        + "<<: *shared\n"
+    ),
+    "a key without a value": lambda text, _: f"{text}\nenv_vars:\n",
+}
+
+
+@pytest.mark.parametrize("form", LEGAL)
+def test_other_legal_forms_of_a_file_become_the_same_suite(pytester, form):
+    for path in sorted(FILES.rglob("*.y*ml")):
+        text = path.read_text()
+        content = yaml.safe_load(text)
+        if form == "a key without a value" and "env_vars" in content:
+            continue
+        results = []
+        for folder, written in (("as-is", text), ("other", LEGAL[form](text, content))):
+            place = pytester.path / folder / path.name
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(written.encode())
+            shutil.rmtree("evals", ignore_errors=True)
+            code = main(["convert", str(place)])
+            made = {p.name: p.read_text() for p in Path("evals").rglob("*.yaml")}
+            results.append((code, made))
+        assert results[0] == results[1], path
+
+
+@pytest.mark.parametrize("change", [_texts_of_numbers, _lists_of_one])
+def test_quoted_numbers_and_lists_of_one_are_the_same_gates(pytester, change):
+    for name in ("vllm", "vllm_server", "vllm_ascend", "tensorrt_llm", "tokenspeed"):
+        for path in sorted((FILES / name).iterdir()):
+            content = yaml.safe_load(path.read_text())
+            found = []
+            for one in (content, change(content)):
+                (pytester.path / path.name).write_text(yaml.safe_dump(one))
+                shutil.rmtree("evals", ignore_errors=True)
+                main(["convert", path.name])
+                gates = [*Path("evals").rglob("gates.yaml")]
+                found.append([gates_of(gate) for gate in gates])
+            assert found[0] == found[1], path
+
+
+def test_values_of_another_kind_are_named(pytester, capsys):
+    for text, what in (
+        ("lmeval: 5\n", "lmeval is not a mapping: 5"),
+        ("lmeval: {limit: [1, 2]}\n", "lmeval.limit is not one value: [1, 2]"),
+        ('model_name: m\naccuracy_threshold: 0.9\nserver_args: "\'"\n', "quot"),
+        ("lmeval: {a: 1}\n---\nlmeval: {b: 1}\n", "it has 2 documents with gates"),
+    ):
+        (pytester.path / "a.yaml").write_text(text)
+        assert main(["convert", "a.yaml"]) == 1
+        assert what in capsys.readouterr().err

@@ -4,7 +4,6 @@ command that runs them."""
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
     expected,
     number,
     server_spec,
+    words_of,
 )
 from pytest_evals.dialects.foreign_gates.tensorrt_llm import convert_trt
 from pytest_evals.dialects.foreign_gates.tokenspeed import convert_tokenspeed
@@ -203,8 +203,7 @@ def convert_perf_eval(values: Values, folder: str, _: str) -> Converted:
         suite.add_task(task["name"], task.get("num_fewshot"))
         if "model_args" in task:
             suite.left_out.append(f"model_args of {task['name']}")
-    given = server.get("serve_args") or ""
-    words = [*map(str, given)] if isinstance(given, list) else shlex.split(str(given))
+    words = words_of(server.get("serve_args"))
     model = server_spec(str(server["model"]), words, server.get("env") or {})
     suite.commands.append(command(model, {}, folder))
     suite.left_out.append("gates: the file has no thresholds; add gates.yaml")

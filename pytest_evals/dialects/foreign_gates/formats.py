@@ -38,7 +38,16 @@ def _is_lm_eval(values: _Values) -> bool:
 def _is_trt(values: _Values) -> bool:
     listed = [one for one in values.values() if isinstance(one, list)]
     entries = [one for each in listed for one in each]
-    return len(listed) == len(values) and _all_have(entries, "accuracy", "wer")
+    others = [one for one in values.values() if not isinstance(one, list)]
+    return (
+        _all_have(entries, "accuracy", "wer", *_TRT_KEYS)
+        and any("accuracy" in one or "wer" in one for one in entries)
+        and not any(isinstance(one, dict | int | float) for one in others)
+    )
+
+
+_TRT_KEYS = ("dtype", "quant_algo", "kv_cache_quant_algo", "spec_dec_algo")
+"""Keys of an entry without a reference."""
 
 
 def _is_acceptance(values: _Values) -> bool:

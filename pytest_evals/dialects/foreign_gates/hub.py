@@ -74,6 +74,8 @@ def convert_hub(values: Values, folder: str, _: str) -> Converted:
             suite.files[file] = _Task(name, task, suite.left_out).eval()
         except UnconvertibleError as error:
             suite.left_out.append(f"the task {name}: {error}")
+        except KeyError as error:
+            suite.left_out.append(f"the task {name}: no key {error}")
     if not suite.files:
         raise UnconvertibleError("; ".join(suite.left_out))
     suite.left_out.append("gates: the file has no thresholds; add gates to the evals")

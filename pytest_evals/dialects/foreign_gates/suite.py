@@ -145,6 +145,19 @@ def around(value: float, *, low: float, high: float | None = None) -> dict[str, 
     return {"value": value, "tolerance": tolerance}
 
 
+def words_of(arguments: object) -> list[str]:
+    """The words of a server's arguments: text, or a list of texts with words.
+
+    Raises:
+        UnconvertibleError: A quote is not closed.
+    """
+    given = arguments if isinstance(arguments, list) else [arguments or ""]
+    try:
+        return [word for one in given for word in shlex.split(str(one))]
+    except ValueError as error:
+        raise UnconvertibleError(f"arguments of the server: {error}") from None
+
+
 def server_spec(model: str, words: Sequence[str], environment: Values) -> str:
     """The spec of a vLLM server with these arguments, without ``serve:``."""
     variables = [f"{name}={shlex.quote(str(v))}" for name, v in environment.items()]

@@ -93,9 +93,10 @@ def convert_trt(values: Values, folder: str, stem: str) -> Converted:
     task = TRT_TASKS[name]
     suite = Converted()
     suite.add_task(task.task)
-    for model, entries in values.items():
+    models = {key: one for key, one in values.items() if isinstance(one, list)}
+    for model, entries in models.items():
         selected: set[tuple[str, ...]] = set()
-        for entry in entries or ():
+        for entry in entries:
             key = tuple(str(entry.get(one)) for one in _SELECTORS)
             if key in selected:  # the first entry with these keys is taken
                 shown = ", ".join(f"{k}: {v}" for k, v in entry.items())

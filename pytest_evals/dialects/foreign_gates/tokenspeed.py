@@ -56,7 +56,9 @@ def _tokenspeed_server(values: Values, suite: Converted) -> str:
     server = values.get("server") or {}
     text = " ".join(str(server.get("command") or "").split())
     ready, variables = server.get("ready") or {}, dict(values.get("env") or {})
-    for label, own in ((values.get("runner") or {}).get("env") or {}).items():
+    runner = values.get("runner")
+    own_variables = runner.get("env") if isinstance(runner, dict) else None
+    for label, own in (own_variables or {}).items():
         suite.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
     if not text:
         raise UnconvertibleError("it has no server.command")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 from pytest_evals.dialects.foreign_gates.nearest import GPQA
@@ -16,6 +15,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
     expected,
     number,
     server_spec,
+    words_of,
 )
 
 GSM8K_TOLERANCE = 0.08
@@ -85,7 +85,7 @@ def _gpqa(values: Values, folder: str) -> Converted:
 
 
 def _vllm_server(values: Values) -> str:
-    words = shlex.split(str(values.get("server_args") or ""))
+    words = words_of(values.get("server_args"))
     words += ["--trust-remote-code", "--disable-uvicorn-access-log"]
     spec = server_spec(str(values["model_name"]), words, values.get("env") or {})
     if "startup_max_wait_seconds" in values:
