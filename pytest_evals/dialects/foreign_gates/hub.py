@@ -48,8 +48,8 @@ _NO_SOLVER = {
     "self_critique": "the model's critique of its own answer is another request",
 }
 _NO_SCORER = {
-    "model_graded_qa": "write a judge with a rubric of your own",
-    "model_graded_fact": "write a judge with a rubric of your own",
+    "model_graded_qa": "write a judge with a rubric",
+    "model_graded_fact": "write a judge with a rubric",
     "f1": "it compares bags of words",
     "exact": "it compares sets of words without articles; exact is stricter",
     "math": "it compares expressions",
