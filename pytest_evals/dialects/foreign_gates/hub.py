@@ -45,7 +45,7 @@ _CHOSEN = (
 _NUMBER = r"(?<![\w.])[+-]?(?:\d[\d,]*)?\.?\d+(?![\w%])"
 _NO_SOLVER = {
     "use_tools": "its tools are Python",
-    "self_critique": "the model's critique of its own answer is another request",
+    "self_critique": "a critique of the answer is another request",
 }
 _NO_SCORER = {
     "model_graded_qa": "write a judge with a rubric",
