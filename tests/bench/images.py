@@ -1,12 +1,14 @@
 """Compare whole runs over images of one megapixel: this package and lm-eval 0.4.13.
 
     python tests/bench/images.py [--docs 60] [--rounds 3] [--lm-eval-python PATH]
+    python tests/bench/images.py --docs 2000 --memory
 
 Makes a tiny LLaVA and a Parquet file with a column of JPEG images, and runs the same
 task with ``hf:`` and with lm-eval's ``hf-multimodal`` in new processes, one after the
 other; lm-eval also without ``--log_samples``, which this package always writes. Prints
 wall time, CPU time and peak memory of each round. The model computes almost nothing:
-decoding, preparing and hashing of images are measured.
+decoding, preparing and hashing of images are measured. ``--memory`` runs this package
+once and prints its resident memory over time.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lm-eval-python", default=sys.executable)
+    parser.add_argument("--memory", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -51,6 +54,9 @@ def main() -> None:
         model = folder / "llava"
         ours = [sys.executable, "-m", "pytest", "-q", "pictures.yaml"]
         ours += [f"--model=hf:{model}", "--evals-cache=off"]
+        if given.memory:
+            _watch(ours, folder)
+            return
         theirs = [given.lm_eval_python, "-m", "lm_eval", "--model", "hf-multimodal"]
         theirs += ["--model_args", f"pretrained={model}", "--tasks", "pictures"]
         theirs += ["--include_path", ".", "--batch_size", "8", "--device", "cpu"]
@@ -106,6 +112,27 @@ def _photo(rng: np.random.Generator) -> bytes:
     file = BytesIO()
     Image.fromarray(noisy.astype(np.uint8)).save(file, "JPEG", quality=90)
     return file.getvalue()
+
+
+def _watch(command: list[str], folder: Path) -> None:
+    """Print the resident memory of a run, and its means over quarters of the time."""
+    seen: list[float] = []
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT
+        )
+        while process.poll() is None:
+            pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
+            seen.append(int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+            if len(seen) % 20 == 0:
+                print(f"{len(seen) // 2} s: {seen[-1]:.0f} MiB", flush=True)
+            time.sleep(0.5)
+    if process.returncode:
+        raise SystemExit((folder / "output").read_text()[-2000:])
+    size = len(seen) // 4
+    for at in range(4):
+        part = seen[at * size : (at + 1) * size]
+        print(f"quarter {at + 1}: {np.mean(part):.0f} MiB, peak {max(part):.0f} MiB")
 
 
 def _cost(command: list[str], folder: Path) -> str:

@@ -60,29 +60,35 @@ def llava(folder: Path) -> None:
 
 def idefics3(folder: Path) -> None:
     """Idefics3: images are split into tiles, with tokens for rows and columns."""
-    import transformers as hf
-    from transformers.models.idefics3.image_processing_pil_idefics3 import (
-        Idefics3ImageProcessorPil,
-    )
+    _tiled(folder, "Idefics3")
 
+
+def _tiled(folder: Path, name: str) -> None:
+    from importlib import import_module
+
+    import transformers as hf
+
+    low = name.lower()
+    module = f"transformers.models.{low}.image_processing_pil_{low}"
+    images = getattr(import_module(module), f"{name}ImageProcessorPil")
     tiles = [f"<row_{i}_col_{j}>" for i in range(1, 7) for j in range(1, 7)]
     names = ["<fake_token_around_image>", "<image>", "<end_of_utterance>"]
     tokenizer = _tokenizer([*names, "<global-img>", *tiles], image_token="<image>")
-    processor = hf.Idefics3Processor(
-        Idefics3ImageProcessorPil(
-            size={"longest_edge": 2 * SIZE}, max_image_size={"longest_edge": SIZE}
-        ),
-        tokenizer,
-        image_seq_len=4,
-        chat_template=_chat("<image>"),
+    shown = images(
+        size={"longest_edge": 2 * SIZE}, max_image_size={"longest_edge": SIZE}
     )
-    config = hf.Idefics3Config(
+    videos = [hf.SmolVLMVideoProcessor()] if name == "SmolVLM" else []
+    processor = getattr(hf, f"{name}Processor")(
+        shown, tokenizer, *videos, image_seq_len=4, chat_template=_chat("<image>")
+    )
+    config = getattr(hf, f"{name}Config")(
         vision_config=VISION,
         text_config=hf.LlamaConfig(**TEXT, **_ids(processor.tokenizer)),
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         scale_factor=2,
     )
-    _save(folder, hf.Idefics3ForConditionalGeneration(config), processor)
+    model = getattr(hf, f"{name}ForConditionalGeneration")(config)
+    _save(folder, model, processor)
 
 
 def gemma3(folder: Path) -> None:
@@ -124,8 +130,105 @@ def gemma3(folder: Path) -> None:
     _save(folder, model, processor)
 
 
+def paligemma(folder: Path) -> None:
+    """PaliGemma: prompts see each other in both directions; it has no chat template of
+    its own."""
+    import transformers as hf
+    from transformers.models.siglip.image_processing_pil_siglip import (
+        SiglipImageProcessorPil,
+    )
+
+    tokenizer = _tokenizer(["<image>"], image_token="<image>")
+    images = SiglipImageProcessorPil(size={"height": SIZE, "width": SIZE})
+    images.image_seq_length = (SIZE // PATCH) ** 2
+    processor = hf.PaliGemmaProcessor(images, tokenizer, chat_template=_chat("<image>"))
+    text = {**TEXT, **_ids(processor.tokenizer), "head_dim": 16}
+    config = hf.PaliGemmaConfig(
+        vision_config=hf.SiglipVisionConfig(**VISION, projection_dim=32),
+        text_config=hf.GemmaConfig(**text),
+        image_token_id=processor.tokenizer.convert_tokens_to_ids("<image>"),
+        projection_dim=32,
+        hidden_size=32,
+    )
+    _save(folder, hf.PaliGemmaForConditionalGeneration(config), processor)
+
+
+def llava_onevision(folder: Path) -> None:
+    """LLaVA-OneVision: tiles by the size of the image."""
+    import transformers as hf
+    from transformers.models.llava_onevision.image_processing_pil_llava_onevision import (  # noqa: E501
+        LlavaOnevisionImageProcessorPil,
+    )
+
+    named = {"image_token": "<image>", "video_token": "<video>"}
+    tokenizer = _tokenizer([*named.values()], **named)
+    grid = [[SIZE * i, SIZE * j] for i in (1, 2) for j in (1, 2)]
+    size = {"height": SIZE, "width": SIZE}
+    processor = hf.LlavaOnevisionProcessor(
+        LlavaOnevisionImageProcessorPil(size=size, image_grid_pinpoints=grid),
+        tokenizer,
+        hf.LlavaOnevisionVideoProcessor(size=size),
+        num_image_tokens=(SIZE // PATCH) ** 2,
+        vision_feature_select_strategy="full",
+        chat_template=_chat("<image>\n"),
+    )
+    config = hf.LlavaOnevisionConfig(
+        vision_config=hf.SiglipVisionConfig(**VISION, vision_use_head=False),
+        text_config=hf.Qwen2Config(**TEXT, **_ids(tokenizer)),
+        image_token_id=tokenizer.image_token_id,
+        video_token_id=tokenizer.video_token_id,
+        image_grid_pinpoints=grid,
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="full",
+    )
+    _save(folder, hf.LlavaOnevisionForConditionalGeneration(config), processor)
+
+
+def qwen2_vl(folder: Path) -> None:
+    """Qwen2-VL: as Qwen2.5-VL, with attention over the whole image."""
+    import transformers as hf
+
+    processor, text, ids = _qwen(hf.Qwen2VLProcessor)
+    vision = {**QWEN_VISION, "embed_dim": 32}
+    config = hf.Qwen2VLConfig(text_config=text, vision_config=vision, **ids)
+    _save(folder, hf.Qwen2VLForConditionalGeneration(config), processor)
+
+
 def qwen2_5_vl(folder: Path) -> None:
     """Qwen2.5-VL: tokens by the size of the image, positions in three dimensions."""
+    import transformers as hf
+
+    processor, text, ids = _qwen(hf.Qwen2_5_VLProcessor)
+    vision = {**QWEN_VISION, "out_hidden_size": 32, "intermediate_size": 64}
+    vision |= {"window_size": SIZE, "fullatt_block_indexes": [1]}
+    config = hf.Qwen2_5_VLConfig(text_config=text, vision_config=vision, **ids)
+    _save(folder, hf.Qwen2_5_VLForConditionalGeneration(config), processor)
+
+
+def qwen3_vl(folder: Path) -> None:
+    """Qwen3-VL: features of several layers of the image model."""
+    import transformers as hf
+
+    processor, text, ids = _qwen(hf.Qwen3VLProcessor)
+    vision = {**QWEN_VISION, "out_hidden_size": 32, "intermediate_size": 64}
+    vision |= {"num_position_embeddings": 64, "deepstack_visual_indexes": [0]}
+    text["head_dim"] = 16
+    config = hf.Qwen3VLConfig(text_config=text, vision_config=vision, **ids)
+    _save(folder, hf.Qwen3VLForConditionalGeneration(config), processor)
+
+
+QWEN_VISION = {
+    "hidden_size": 32,
+    "depth": 2,
+    "num_heads": 2,
+    "patch_size": PATCH,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+}
+
+
+def _qwen(kind: Any) -> tuple[Any, dict[str, Any], dict[str, int]]:
+    """The processor of a Qwen-VL, the text's settings, and ids of named tokens."""
     import transformers as hf
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
         Qwen2VLImageProcessorPil,
@@ -140,39 +243,59 @@ def qwen2_5_vl(folder: Path) -> None:
     tokenizer = _tokenizer([*named.values()], **named)
     size = {"shortest_edge": 196, "longest_edge": 3136}
     patches = {"patch_size": PATCH, "merge_size": 2, "temporal_patch_size": 2}
-    processor = hf.Qwen2_5_VLProcessor(
+    is_third = kind is hf.Qwen3VLProcessor
+    video = hf.Qwen3VLVideoProcessor if is_third else hf.Qwen2VLVideoProcessor
+    processor = kind(
         Qwen2VLImageProcessorPil(size=size, **patches),
         tokenizer,
-        hf.Qwen2VLVideoProcessor(size=size, **patches),
+        video(size=size, **patches),
         chat_template=_chat("<|vision_start|><|image_pad|><|vision_end|>"),
     )
-    text = {
-        **TEXT,
-        **_ids(tokenizer),
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 1e4,
-            "mrope_section": [2, 3, 3],
-        },
-    }
-    vision = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "depth": 2,
-        "num_heads": 2,
-        "patch_size": PATCH,
-        "spatial_merge_size": 2,
-        "temporal_patch_size": 2,
-        "out_hidden_size": 32,
-        "window_size": SIZE,
-        "fullatt_block_indexes": [1],
-    }
-    config = hf.Qwen2_5_VLConfig(
-        text_config=text,
-        vision_config=vision,
-        **{f"{name}_id": getattr(tokenizer, f"{name}_id") for name in named},
+    rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}
+    text = {**TEXT, **_ids(tokenizer), "rope_parameters": rope}
+    return (
+        processor,
+        text,
+        {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in named},
     )
-    _save(folder, hf.Qwen2_5_VLForConditionalGeneration(config), processor)
+
+
+def internvl(folder: Path) -> None:
+    """InternVL: tiles are stacked in the first dimension."""
+    import transformers as hf
+    from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import (
+        GotOcr2ImageProcessorPil,
+    )
+
+    named = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer = _tokenizer([*named.values()], **named)
+    size = {"height": SIZE, "width": SIZE}
+    processor = hf.InternVLProcessor(
+        GotOcr2ImageProcessorPil(size=size, crop_to_patches=True, max_patches=4),
+        tokenizer,
+        hf.InternVLVideoProcessor(size=size),
+        image_seq_length=4,
+        chat_template=_chat("<IMG_CONTEXT>\n"),
+    )
+    config = hf.InternVLConfig(
+        vision_config=VISION
+        | {"image_size": [SIZE, SIZE], "patch_size": [PATCH, PATCH]},
+        text_config=hf.Qwen2Config(**TEXT, **_ids(tokenizer)),
+        image_token_id=tokenizer.context_image_token_id,
+        image_seq_length=4,
+        downsample_ratio=0.5,
+    )
+    _save(folder, hf.InternVLForConditionalGeneration(config), processor)
+
+
+def smolvlm(folder: Path) -> None:
+    """SmolVLM: as Idefics3."""
+    _tiled(folder, "SmolVLM")
 
 
 FAMILIES: Mapping[str, Callable[[Path], None]] = {
@@ -180,6 +303,11 @@ FAMILIES: Mapping[str, Callable[[Path], None]] = {
     "idefics3": idefics3,
     "gemma3": gemma3,
     "qwen2_5_vl": qwen2_5_vl,
+    "qwen2_vl": qwen2_vl,
+    "qwen3_vl": qwen3_vl,
+    "llava_onevision": llava_onevision,
+    "internvl": internvl,
+    "smolvlm": smolvlm,
 }
 
 

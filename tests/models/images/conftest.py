@@ -11,7 +11,9 @@ from pytest_evals.core.model import Model
 from pytest_evals.models.registry import open_model, parse_spec
 from tests.models.images.checkpoints import FAMILIES
 
-NEEDS_TORCHVISION = {"qwen2_5_vl"}
+NEEDS_TORCHVISION = {
+    *("internvl", "llava_onevision", "qwen2_5_vl", "qwen2_vl", "qwen3_vl", "smolvlm")
+}
 
 
 @pytest.fixture(scope="session")

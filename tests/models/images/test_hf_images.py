@@ -20,14 +20,15 @@ from pytest_evals.core.request import (
     Message,
 )
 from pytest_evals.data.images import RowImage, image_digest
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.models.registry import (
     TaskRequirements,
     check_spec,
+    open_model,
     parse_spec,
     why_unfit,
 )
-from tests.models.images.checkpoints import FAMILIES
+from tests.models.images.checkpoints import FAMILIES, paligemma
 from tests.models.images.random_images import noise
 
 SLOW = [family for family in FAMILIES if family != "llava"]
@@ -301,3 +302,11 @@ def test_log_probabilities_are_finite_and_negative(opened):
     asked = [ImageLoglikelihood("a <image> b", x, options) for x in (" c", " d", " dd")]
     values = [one.logprob for one in answers(opened("llava"), asked)]
     assert all(math.isfinite(value) and value < 0 for value in values)
+
+
+@pytest.mark.slow
+def test_paligemma_is_refused_because_its_prompts_see_what_follows(tmp_path):
+    pytest.importorskip("PIL")
+    paligemma(tmp_path / "paligemma")
+    with pytest.raises(ModelError, match="not a causal language model"):
+        open_model(parse_spec(f"hf:{tmp_path / 'paligemma'},device=cpu"))
