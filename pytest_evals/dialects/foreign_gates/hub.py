@@ -292,8 +292,10 @@ def _pattern(arguments: Values) -> _Scorer:
     if n_groups != 1:
         raise UnconvertibleError("only patterns with one group are converted")
     # Flags at its start count for the whole pattern, and are not allowed elsewhere.
-    flags, pattern = re.fullmatch(r"(?s)(?:\(\?([a-z]+)\))?(.*)", str(given)).groups()
-    own = {*(flags or ""), *("i" if ignores else "")}
+    at_start = re.match(r"\(\?([a-zA-Z]+)\)", str(given))
+    flags = at_start[1] if at_start else ""
+    pattern = str(given)[at_start.end() if at_start else 0 :]
+    own = {*flags, *("i" if ignores else "")}
     first = f"(?s:.*?)(?:{pattern})"
     shown = "".join(sorted(own))
     extract = {"regex": f"(?{shown})\\A{first}" if shown else f"\\A{first}"}
