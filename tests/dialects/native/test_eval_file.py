@@ -163,7 +163,8 @@ def test_near_misses_are_reported_with_their_lines(tmp_path: Path) -> None:
 )
 def test_a_name_that_no_file_can_have_is_not_found(tmp_path: Path, keys: str) -> None:
     text = f"{keys.replace('NAME', 'a' * 300)}target: b\nscore: exact\n"
-    assert "file not found" in "".join(problems(tmp_path, text))
+    with pytest.raises(TaskFileError, match="file not found"):
+        run(tmp_path, text)
 
 
 def test_a_column_that_no_row_has_is_reported_at_the_prompt(tmp_path: Path) -> None:
