@@ -159,7 +159,7 @@ def _message(given: Any) -> dict[str, Any]:
 
 
 def call_text(call: Mapping[str, Any]) -> str:
-    """A call on one line: ``refund({"order_id": "A-17"}) -> done``."""
+    """A call: ``refund({"order_id": "A-17"}) -> done``; further lines are indented."""
     arguments = call.get("arguments")
     shown = arguments if isinstance(arguments, str) else compact(arguments)
     after = ""
@@ -167,16 +167,17 @@ def call_text(call: Mapping[str, Any]) -> str:
         after = f" -> error: {text_of(call['error'])}"
     elif "result" in call:
         after = f" -> {text_of(call['result'])}"
-    return f"{call.get('name')}({shown}){after}"
+    return _indented(f"{call.get('name')}({shown}){after}")
 
 
 def transcript_text(messages: Iterable[Mapping[str, Any]]) -> str:
-    """A transcript as text, a line or more for each message and each of its calls."""
+    """A transcript as text: a line for each message and each of its calls. Further
+    lines of a message are indented, so that no text looks like another message."""
     lines = list[str]()
     for one in messages:
         content = one.get("content")
         if content not in (None, ""):
-            lines.append(f"{one['role']}: {text_of(content)}")
+            lines.append(f"{one['role']}: {_indented(content)}")
         lines += [f"{one['role']} shows {name}" for name in one.get("images") or ()]
         for call in one.get("tool_calls") or one.get("calls") or ():
             try:
@@ -196,6 +197,11 @@ def text_of(value: Any) -> str:
     return compact(value)
 
 
+def _indented(value: Any) -> str:
+    """A value as text whose lines are indented, but for the first."""
+    return "\n  ".join(text_of(value).splitlines())
+
+
 def _is_text_part(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("text"), str)
 
@@ -212,7 +218,7 @@ def returned_text(name: str, value: Any) -> str:
         return "\n".join(map(call_text, value))
     if name == "contexts":
         return "\n".join(
-            f"[{number}] {one.get('text', one.get('id'))}"
+            f"[{number}] {_indented(one.get('text', one.get('id')))}"
             for number, one in enumerate(value, 1)
         )
     if name == "messages":

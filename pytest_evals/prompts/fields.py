@@ -241,7 +241,7 @@ def template_fault(
         row: The values with which it was rendered.
     """
     columns = [str(name) for name in row]
-    fix = f"the columns are {', '.join(columns)}"
+    fix = f"the columns are {', '.join(columns) or 'none'}"
     if len(columns) == 1 and (found := likely_delimiter(columns[0])):
         fix = (
             f"the only column is {columns[0]!r}: the delimiter seems to be {found!r}; "

@@ -18,10 +18,10 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.returned import contexts_of
+from pytest_evals.core.returned import contexts_of, transcript_text
 from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.judge_replies import read_list, reason_of, verdict
+from pytest_evals.scorers.judge_replies import read_list, reason_of, reply_text, verdict
 from pytest_evals.scorers.model_scorer import (
     ModelScorer,
     ReplyForm,
@@ -211,8 +211,7 @@ def _question(answered: Response, case: Case) -> str:
     """The prompt, or the conversation before its last answer."""
     if not case.turns or not answered.messages:
         return prompt_text(case)
-    before = answered.messages[:-1]
-    return "\n".join(f"{one['role']}: {one.get('content')}" for one in before)
+    return transcript_text(answered.messages[:-1])
 
 
 def _numbered(noun: str, texts: Sequence[str]) -> list[Tag]:
@@ -246,7 +245,7 @@ def _read_claims(response: Response) -> list[str]:
     Raises:
         DocumentError: It cannot be read.
     """
-    claims = read_list(response.raise_for_error().text, "claims")
+    claims = read_list(reply_text(response), "claims")
     if not all(isinstance(one, str) and one.strip() for one in claims):
         raise DocumentError("claims is not a list of sentences")
     return [*dict.fromkeys(one.strip() for one in claims)]
@@ -258,15 +257,15 @@ def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
     Raises:
         DocumentError: It cannot be read, or they are not one for each number.
     """
-    listed = read_list(response.raise_for_error().text, "verdicts")
+    listed = read_list(reply_text(response), "verdicts")
     by_number: dict[int, Finding] = {}
     for position, one in enumerate(listed, 1):
         items = one.items() if isinstance(one, Mapping) else ()
         entry: Mapping[str, Any] = {str(k).strip().casefold(): v for k, v in items}
         passes = verdict(entry.get("verdict"))
         if passes is None:
-            what = f"verdict {position} is {entry.get('verdict', one)!r:.80}"
-            raise DocumentError(f"{what}, not true or false")
+            given = f"{entry.get('verdict', one)!r:.80}"
+            raise DocumentError(f"verdict {position} is not true or false: {given}")
         found = Finding(passes, reason_of(entry))
         by_number[_number(entry.get(noun), noun, position)] = found
     if len(listed) != n or {*by_number} != {*range(1, n + 1)}:
@@ -288,7 +287,7 @@ def _number(given: Any, noun: str, position: int) -> int:
     text = "" if isinstance(given, bool) else str(given).strip()
     match = re.fullmatch(rf"(?:{noun})?[_ ]?#?([0-9]{{1,9}})\.?", text, re.IGNORECASE)
     if match is None:
-        raise DocumentError(f"{noun} is {given!r:.80}, not its number")
+        raise DocumentError(f"{noun} is not its number: {given!r:.80}")
     return int(match[1])
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.reasoning import without_reasoning
+from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, abbreviated
 from pytest_evals.scorers.lenient_json import INVISIBLE, objects_in
 
@@ -94,21 +95,26 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     Raises:
         DocumentError: Several objects contradict each other.
     """
-    spoken = _spoken(reply)
-    fenced = [one[1] for one in _FENCED.finditer(spoken)]
-    for texts in (fenced, [spoken]):
-        given = [one for text in texts for one in objects_in(text, _consistent)]
-        found = _with_keys(given, keys)
-        if not found:  # {"rating": {"pass": true}}
-            inner = [one for each in given for one in each.values()]
-            found = _with_keys([one for one in inner if isinstance(one, dict)], keys)
-        if any(_first(one, keys) != _first(found[0], keys) for one in found):
-            raise DocumentError(
-                f"the judge's reply contradicts itself: {_shown(reply)}"
-            )
-        if found:
-            return found[0]
-    return None
+    given = [*objects_in(_spoken(reply), _consistent)]
+    found = _with_keys(given, keys)
+    if not found:  # {"rating": {"pass": true}}
+        inner = [one for each in given for one in each.values()]
+        found = _with_keys([one for one in inner if isinstance(one, dict)], keys)
+    if any(_first(one, keys) != _first(found[0], keys) for one in found):
+        raise DocumentError(f"the judge's reply contradicts itself: {_shown(reply)}")
+    return found[0] if found else None
+
+
+def reply_text(response: Response) -> str:
+    """Return the text of a judge's reply.
+
+    Raises:
+        DocumentError: There is none, or the token limit has cut it off.
+    """
+    text = response.raise_for_error().text
+    if response.finish == "length" and not text.rstrip().endswith(("}", "```")):
+        raise DocumentError(f"the reply is cut off: {text[-200:]!r}")
+    return text
 
 
 def verdict(given: Any) -> bool | None:
@@ -144,7 +150,7 @@ def read_list(reply: str, key: str) -> list[Any]:
     if found is None:
         raise DocumentError(f"the reply has no {listed([key])}: {reply[:200]!r}")
     if not isinstance(found[key], list):
-        raise DocumentError(f"{key} is {found[key]!r:.80}, not a list")
+        raise DocumentError(f"{key} is not a list: {found[key]!r:.80}")
     return [*found[key]]
 
 

@@ -195,12 +195,12 @@ def asked_again(
     try:
         return read(reply)
     except DocumentError as error:
-        if reply.error or not reply.text:
+        if reply.error:
             raise
         fault = str(error).partition(": ")[0]
     messages = (
         *cast(tuple[Message, ...], request.prompt),
-        Message("assistant", reply.text),
+        Message("assistant", reply.text or "(empty)"),
         Message("user", f"Your reply cannot be used: {fault}. {instructions}"),
     )
     again = replace(request, prompt=messages)

@@ -18,7 +18,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.judge_replies import read_values, reason_of
+from pytest_evals.scorers.judge_replies import read_values, reason_of, reply_text
 from pytest_evals.scorers.model_scorer import asked_again, closed_object
 from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.templates import ScorerTemplate
@@ -161,11 +161,10 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
 
 def _first_wins(response: Response) -> tuple[float, str]:
     """Whether the first answer of a reply wins, and the reason."""
-    reply = response.raise_for_error().text
-    found = read_values(reply, [_KEY])
+    found = read_values(reply_text(response), [_KEY])
     given = found[_KEY]
     is_whole = isinstance(given, float) and given.is_integer()
     better = str(int(given) if is_whole else given).strip().removesuffix(".").lower()
     if isinstance(given, bool) or better not in _FIRST_WINS:
-        raise DocumentError(f"{_KEY} is {given!r:.80}, not 1, 2 or tie")
+        raise DocumentError(f"{_KEY} is not 1, 2 or tie: {given!r:.80}")
     return _FIRST_WINS[better], reason_of(found)

@@ -18,7 +18,13 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.criteria import Criterion, criteria_of, scale_of
-from pytest_evals.scorers.judge_replies import listed, read_values, reason_of, verdict
+from pytest_evals.scorers.judge_replies import (
+    listed,
+    read_values,
+    reason_of,
+    reply_text,
+    verdict,
+)
 from pytest_evals.scorers.jury import Ballot, Jury, Ties, jury_of
 from pytest_evals.scorers.model_scorer import (
     ModelScorer,
@@ -217,9 +223,8 @@ class RubricScorer(ModelScorer):
         Raises:
             DocumentError: There is no reply, or it cannot be read.
         """
-        reply = response.raise_for_error().text
         keys = self._keys
-        found = read_values(reply, keys)
+        found = read_values(reply_text(response), keys)
         value = self._weighted([self._grade(found.get(key), key) for key in keys])
         explanation = reason_of(found)
         if self.criteria:
@@ -268,14 +273,15 @@ class RubricScorer(ModelScorer):
         if self.scale is None:
             passes = verdict(given)
             if passes is None:
-                raise DocumentError(f"{key} is {given!r:.80}, not true or false")
+                raise DocumentError(f"{key} is not true or false: {given!r:.80}")
             return float(passes)
         low, high = self.scale
         if isinstance(given, str) and re.fullmatch(r"\s*-?[0-9]{1,9}\s*", given):
             given = int(given)
         whole = isinstance(given, int | float) and not isinstance(given, bool)
         if not whole or given != math.floor(given) or not low <= given <= high:
-            raise DocumentError(f"{key} is {given!r}, not a grade from {low} to {high}")
+            what = f"{key} is not a grade from {low} to {high}"
+            raise DocumentError(f"{what}: {given!r:.80}")
         return float((given - low) / (high - low))
 
 

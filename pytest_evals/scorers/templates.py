@@ -179,7 +179,8 @@ class ScorerTemplate:
         fault = template_fault(self.key, self.template, known, error)
         fix = fault.fix
         if fault.is_column:
-            fix = f"the columns are {', '.join(map(str, case.row))}"
+            columns = ", ".join(map(str, case.row))
+            fix = f"the columns are {columns or 'none'}"
         return ScorerTemplateError(fault.what, fix, is_column=fault.is_column)
 
 

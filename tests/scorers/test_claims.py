@@ -172,7 +172,7 @@ def test_verdicts_that_are_not_one_for_each_claim_are_not_guessed(verdicts, valu
 def test_an_unreadable_list_of_claims_is_asked_for_again():
     judge = Judge(claims=['{"claims": "none"}', json.dumps({"claims": ["30 days"]})])
     assert score_of("faithfulness", judge).value == 1
-    assert "claims is 'none', not a list" in judge.requests[1].prompt[-1].content
+    assert "used: claims is not a list. Reply" in judge.requests[1].prompt[-1].content
 
 
 def test_an_answer_cannot_close_its_tag_or_add_a_verdict():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.case import Case
+from pytest_evals.core.case import Case, UserRole
 from pytest_evals.core.dialogue import USER
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
@@ -211,6 +211,12 @@ class _Reader:
             top.problem("user", str(error))
             return None
 
+    def _role(self, user: UserSimulator, row: Mapping[str, Any]) -> UserRole:
+        try:
+            return user.role(row.get(USER), row)
+        except DocumentError as error:
+            raise FieldError(str(error), self._top.text_place(USER)) from None
+
     def _extract(self) -> Extraction | None:
         given = self._top.raw("extract")
         try:
@@ -269,7 +275,7 @@ class _Reader:
             text = prompt(row)
             value = target(row) if target is not None else row.get("target")
             said = turns(row)
-            role = None if user is None else user.role(row.get(USER), row)
+            role = None if user is None else self._role(user, row)
             listed = None if choices is None else choices(row)
             if choices is not None and listed in (None, *_NULLS):
                 listed = []

@@ -46,7 +46,8 @@ def check_templates(
             *_missing(template, rows, columns, cases),
             *(_unrenderable(template, first, is_text=is_text)),
         ]
-        problems += [Problem(f"score: {one.what}", place, one.fix) for one in found[:1]]
+        of = "" if template.key.startswith("user: ") else "score: "
+        problems += [Problem(f"{of}{one.what}", place, one.fix) for one in found[:1]]
     if problems:
         raise TaskFileError(problems)
 
