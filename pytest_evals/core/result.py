@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.display import as_frame, as_html, as_text, number
+from pytest_evals.core.document_rows import document_row
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.model_comparison import ModelComparison
@@ -373,39 +374,9 @@ def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
-    """One row for each document; each of its scores is a column."""
     for task in run.tasks:
         for record in task.records:
-            answers = [score.answer for score in record.scores if score.answer]
-            yield {
-                "task": task.task.name,
-                "id": record.doc.id,
-                "index": record.index,
-                "status": record.status.value,
-                "correct": record.correct,
-                "prompt": _prompt(record),
-                "target": record.doc.target_text,
-                "response": _response(record),
-                "answer": answers[0] if answers else "",
-                "explanation": " ".join(s.explanation for s in record.scores).strip(),
-                "row": dict(record.doc.row or {}),
-                "error": record.error,
-                **{f"{s.metric},{s.filter}": s.value for s in record.scores},
-            }
-
-
-def _prompt(record: Record) -> Any:
-    """The prompt as text or chat; that of an eval's own model is its first exchange."""
-    requests = [*record.requests, *(one.request for one in record.exchanges)]
-    prompt = getattr(requests[0], "prompt", "") if requests else ""
-    if isinstance(prompt, str):
-        return prompt or record.doc.query
-    return [{"role": one.role, "content": one.content} for one in prompt]
-
-
-def _response(record: Record) -> str:
-    responses = [*record.responses, *(one.response for one in record.exchanges)]
-    return responses[0].text if responses else ""
+            yield document_row(task.task.name, record)
 
 
 def _changes(run: RunResult) -> Iterator[dict[str, Any]]:

@@ -109,7 +109,7 @@ def reply_text(response: Response) -> str:
     """Return the text of a judge's reply.
 
     Raises:
-        DocumentError: There is none, or the token limit has cut it off.
+        DocumentError: It is missing, or the token limit has cut it off.
     """
     text = response.raise_for_error().text
     if response.finish == "length" and not text.rstrip().endswith(("}", "```")):

@@ -328,3 +328,33 @@ def test_a_failed_conversation_has_its_transcript(tmp_path):
     said = [one["content"] for one in sample["messages"][0]]
     assert said == ["One.", "done 1", "Two."]
     assert "user: Two." in "\n".join(document_lines(result.tasks[0].records[0]))
+
+
+def test_a_frame_has_the_last_answer_and_all_that_was_returned():
+    def shop(messages):
+        n = len(messages)
+        call = {"name": "find", "arguments": {"n": n}}
+        return {"text": f"answer {n}", "calls": [call], "contexts": ["30 days"]}
+
+    @ev.eval(
+        score=[ev.contains("answer")],
+        user={"model": lambda messages: f"message {len(messages)}", "max_turns": 2},
+    )
+    def simulated():
+        yield ev.case(user="Get a refund.", id="a")
+
+    @ev.eval(score=[ev.contains("answer")])
+    def fixed():
+        yield ev.case(turns=["one", "two"], id="a")
+        yield ev.case("three", id="b")
+
+    (row,) = evaluate(simulated, shop).to_pandas("documents").to_dict("records")
+    assert row["prompt"] == [{"role": "user", "content": "message 2"}]
+    assert row["response"] == "answer 3"
+    assert row["metadata"] == {"stop_reason": "max_turns", "turns": 2}
+    talk, single = evaluate(fixed, shop).to_pandas("documents").to_dict("records")
+    for one in (row, talk):
+        assert [call["arguments"]["n"] for call in one["calls"]] == [1, 3]
+        assert len(one["messages"]) == 4
+    assert talk["response"] == "answer 3"
+    assert single["contexts"] == ({"text": "30 days"},)
