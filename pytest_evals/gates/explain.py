@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 
 from pytest_evals.core.gate import Change as ShownChange
-from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
+from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.new_samples import (
@@ -206,8 +206,9 @@ def _statement(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     """The number, its confidence limits and the threshold."""
     condition, interval = decision.condition, decision.interval
     assert condition is not None
-    value = figure_beside(float(estimate.value), Fraction(condition.threshold))
-    limits = "" if interval is None else f", {_limits(gate, interval)}"
+    show = partial(figure_beside, threshold=Fraction(condition.threshold))
+    value = show(float(estimate.value))
+    limits = "" if interval is None else f", {_limits(gate, interval, show)}"
     if decision.outcome is Outcome.INCONCLUSIVE:
         return f"{value}{limits} contains {condition.edge}"
     if decision.outcome is Outcome.FAILED:
@@ -299,14 +300,9 @@ def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
     )
 
 
-def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
-    """Both one-sided limits together: ``90% CI [0.7, 0.8]`` at a confidence of 0.95.
-    ``unit``: the unit of a change; ``None`` for a number."""
-    low, high = (
-        figure(end) if unit is None else shown_change(end, unit)
-        for end in (interval.low, interval.high)
-    )
-    return f"{gate.ci} [{low}, {high}]"
+def _limits(gate: Gate, interval: Interval, show: Callable[[float], str]) -> str:
+    """Both one-sided limits together: ``90% CI [0.7, 0.8]`` at a confidence of 0.95."""
+    return f"{gate.ci} [{show(interval.low)}, {show(interval.high)}]"
 
 
 def _unscored(estimate: GateEstimate) -> str:
@@ -334,7 +330,8 @@ def _change_reason(
 ) -> str:
     """Reason of a gate on a change since a baseline."""
     text, interval = change_text(change), decision.interval
-    limits = "" if interval is None else f", {_limits(gate, interval, change.unit)}"
+    show = partial(shown_change, unit=change.unit, bar=change.bar)
+    limits = "" if interval is None else f", {_limits(gate, interval, show)}"
     if decision.outcome is Outcome.INCONCLUSIVE:
         edge = shown_change(change.bar, change.unit) + suffix(change.unit)
         text += f"{limits} contains {edge}"

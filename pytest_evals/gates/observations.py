@@ -275,7 +275,15 @@ def prepared(gate: Gate, seen: Observations) -> Observations:
     Raises:
         InvalidGateError: A value is outside of the range, or cannot be reduced.
     """
-    seen = _with_range(gate, seen)
+    how, estimate = seen.metric.how, seen.metric.estimate
+    if gate.range is not None and how is not None:
+        seen.check_range(gate, dict(zip(seen.positions, seen.values, strict=True)))
+        metric = replace(seen.metric, how=replace(how, limits=gate.range))
+        seen = replace(seen, metric=metric)
+    elif gate.range is not None and estimate is not None:
+        # A number of a user's hook, without values of documents.
+        ranged = replace(estimate, range=gate.range)
+        seen = replace(seen, metric=replace(seen.metric, estimate=ranged))
     if not (gate.reducer and seen.values):
         return seen
     metric, values = reduced_scores(
@@ -289,20 +297,6 @@ def labels_in(name: str, records: Sequence[Record]) -> Mapping[int, str]:
     if not name:
         return {}
     return {one.index: one.labels[name] for one in records if name in one.labels}
-
-
-def _with_range(gate: Gate, seen: Observations) -> Observations:
-    """The documents with the range that a gate declares for its metric."""
-    if gate.range is None:
-        return seen
-    how, estimate = seen.metric.how, seen.metric.estimate
-    if how is not None:
-        seen.check_range(gate, dict(zip(seen.positions, seen.values, strict=True)))
-        metric = replace(seen.metric, how=replace(how, limits=gate.range))
-    else:  # a number of a user's hook, without values of documents
-        ranged = estimate and replace(estimate, range=gate.range)
-        metric = replace(seen.metric, estimate=ranged)
-    return replace(seen, metric=metric)
 
 
 def _of_group(

@@ -109,7 +109,8 @@ def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
 
 class GateLetters:
     """Prints a file once, as a pytest plugin: gates run after the documents of all
-    files, so a file has a second line only if one of its gates failed."""
+    files, so a file has a second line only if one of its gates failed or is
+    inconclusive."""
 
     def __init__(self, session: EvalSession, terminal: pytest.TerminalReporter) -> None:
         self._shared = session.shared
@@ -136,7 +137,7 @@ class GateLetters:
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> Generator[None, Status, Status]:
-        """Keep the letter of a gate until one of its file's gates fails."""
+        """Keep the letter of a gate until one of its file's gates needs a line."""
         category, letter, word = yield
         seen = report.nodeid, report.when
         if not letter or not self._is_gate(report.nodeid) or seen in self._seen:
@@ -149,7 +150,7 @@ class GateLetters:
         terminal = self._terminal
         if terminal.currentfspath == terminal.config.rootpath / file:
             return category, letter, word
-        if not report.failed:
+        if not report.failed and category != "inconclusive":
             self._held.append((letter, _markup(word, report)))
             return category, "", word
         terminal.write_fspath_result(report.nodeid, "")

@@ -225,3 +225,12 @@ def test_repeats_may_be_rows_or_all_in_a_row_with_missing_scores():
     assert (flat.outcome, flat.value) == (rows.outcome, rows.value)
     with pytest.raises(OptionError, match="not both"):
         judge_gate(gate, [1, [1, 0]], repeats=2)
+
+
+def test_a_confidence_limit_is_shown_on_its_side_of_the_threshold():
+    """Not as -2.00, which would meet a margin of 2 points: at -2.004 it does not."""
+    same = [i / 148 for i in range(148)]
+    verdict = judge_gate({"max_drop": 0.02}, same, baseline=same)
+    assert verdict.outcome.value == "inconclusive"
+    low = float(verdict.reason.partition("90% CI [")[2].partition(",")[0])
+    assert low < -2

@@ -84,6 +84,17 @@ def test_a_file_has_a_second_line_only_if_a_gate_failed(suite, wrong, lines):
     assert shown == lines
 
 
+def test_an_inconclusive_gate_has_a_sign_on_a_line_of_its_file(suite):
+    low = {"metric": "exact_match", "min": 0.1, "id": "low"}
+    noisy = {"metric": "exact_match", "min": 0.5, "over": "population"}
+    suite.task("quiz", gates=[low, noisy])
+    suite.task("zoo", gates=[low])
+    suite.knows(range(5), tasks=("quiz", "zoo"))
+    out = suite.run("evals", "--color=no").outlines
+    shown = [line[:-7].rstrip() for line in out if line.endswith("%]")]
+    assert shown == ["evals/quiz.yaml", "evals/zoo.yaml", "evals/quiz.yaml .?"]
+
+
 def test_long_reasons_are_wrapped_with_a_hanging_indent(suite, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     suite.task("quiz", gates=["exact_match >= 0.9"])

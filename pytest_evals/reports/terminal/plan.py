@@ -237,6 +237,8 @@ def _remarks(forecast: RunPlan) -> Iterator[str]:
         f"{_percent(forecast.flips)} of answers flip between two runs;"
     )
     yield "  false positive: probability of failing although nothing has changed"
+    if any(one.n_needed is not None for one in forecast.gates):
+        yield "  needs: documents that decide it in 80% of runs if the number stays"
     if forecast.source:
         yield f"  computed from {one_line(forecast.source)}"
     elif any(one.last is not None for one in forecast.gates):
