@@ -306,7 +306,12 @@ def group_outcomes(gate, strata, truth, runs=1500):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sizes", "drop"), [((100,) * 5, 0.0), ((40, 60, 300), 0.05), ((250,) * 8, 0.03)]
+    ("sizes", "drop"),
+    [
+        ((100,) * 5, 0.0),
+        ((40, 60, 300), 0.05),
+        pytest.param((250,) * 8, 0.03, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_group_of_changes_is_planned_by_the_rule_of_its_strata(sizes, drop):
     strata = [Stratum(n, n / sum(sizes)) for n in sizes]
@@ -329,7 +334,7 @@ def test_a_group_of_changes_is_planned_by_the_rule_of_its_strata(sizes, drop):
     ("sizes", "rates"),
     [
         ((100,) * 5, (0.8,) * 5),
-        ((50, 300, 900), (0.95, 0.7, 0.5)),
+        pytest.param((50, 300, 900), (0.95, 0.7, 0.5), marks=pytest.mark.nightly),
         ((20, 20), (0.8, 0.8)),
     ],
 )

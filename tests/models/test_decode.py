@@ -48,7 +48,14 @@ def model(opened):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [k for k in DECODERS if k != "rwkv"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        k if k in ("mistral", "mamba") else pytest.param(k, marks=pytest.mark.nightly)
+        for k in DECODERS
+        if k != "rwkv"
+    ],
+)
 @settings(
     max_examples=12,
     deadline=None,

@@ -251,7 +251,10 @@ from pytest_evals.models.registry import import_libraries, open_model, parse_spe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["open_model", "import_libraries"])
+@pytest.mark.parametrize(
+    "call",
+    [pytest.param("open_model", marks=pytest.mark.nightly), "import_libraries"],
+)
 def test_torch_is_imported_after_its_allocator_is_configured(call, saved_model):
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
     code = AT_IMPORT.format(call=call, folder=saved_model("llama"))

@@ -93,7 +93,16 @@ def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_tim
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "bloom"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "llama",
+        *(
+            pytest.param(k, marks=pytest.mark.nightly)
+            for k in ("mistral", "gemma2", "bloom")
+        ),
+    ],
+)
 def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     kind, saved_model, oracle, ask, monkeypatch
 ):

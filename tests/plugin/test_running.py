@@ -635,7 +635,7 @@ def test_objects_of_a_models_libraries_are_left_out_of_garbage_collections(
     assert lines == [f"during {during}", f"after True {after}", "triton 0"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_models_libraries_are_imported_as_the_fast_path_does(suite, tiny_model_path):
     suite.pytester.makeconftest("""
         import gc

@@ -151,6 +151,7 @@ def suite_run(pytester):
     return run
 
 
+@pytest.mark.nightly
 def test_the_workflow_of_the_page_runs_as_printed(tmp_path):
     root = Path(__file__).parents[2]
     page = (root / "docs/judge.md").read_text(encoding="utf-8")
