@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.escape import one_line
+from pytest_evals.store.encoded_files import encoded_files
 from pytest_evals.store.files import read_json
 from pytest_evals.store.history import RESULTS, earlier_runs
 from pytest_evals.store.maintenance import (
@@ -128,6 +129,10 @@ def _info(options: argparse.Namespace) -> int:
     _table("model", rows, lambda row: row.model)
     _table("task that used it last", rows, lambda row: row.task or "(unknown)")
     _table("last use", rows, _age_group)
+    kept = encoded_files(options.dir)
+    if kept:
+        size = sum(one.size for one in kept)
+        _write(f"encoded requests: {len(kept):,} files, {_bytes(size)}")
     for name in ("runs", "baselines"):
         folder = options.dir / name
         found = [one for one in folder.glob("*") if one.is_dir()]

@@ -38,6 +38,18 @@ class ModelLike(Protocol):
         ...
 
 
+class ByteFiles(Protocol):
+    """Files in the results folder that only save time: each may be missing."""
+
+    def read(self, name: str, /) -> bytes | None:
+        """The content of a file; ``None`` if it cannot be read."""
+        ...
+
+    def write(self, name: str, data: bytes, /) -> None:
+        """Write a file if possible."""
+        ...
+
+
 class Model(ABC):
     """Answers requests. Subclasses define ``name`` and ``answer``; all other members
     are optional, and their defaults do nothing."""
@@ -89,6 +101,10 @@ class Model(ABC):
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
         fewer of them."""
+
+    def keep_encoded(self, files: ByteFiles, /) -> None:  # noqa: B027 - optional
+        """Called once a spec's model is open, with files in which it may keep encoded
+        requests for the next model with the same tokenizer."""
 
     @optional
     def fingerprint(self) -> Mapping[str, Any] | None:

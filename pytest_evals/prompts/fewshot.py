@@ -84,11 +84,13 @@ class FirstSampler:
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Return positions in the pool."""
-        row = None if self._documents is None else self._documents[index]
+        if self._documents is None:
+            return tuple(range(self._n))
+        row = self._documents[index]
         others = (
             number
             for number, other in enumerate(self._pool)
-            if row is None or not _is_same(other, row)
+            if not _is_same(other, row)
         )
         first = tuple(islice(others, self._n))
         if len(first) < self._n:

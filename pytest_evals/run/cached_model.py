@@ -29,6 +29,7 @@ from pytest_evals.models.registry import (
 from pytest_evals.models.spec import ModelSpec, is_command
 from pytest_evals.run.verdicts import StoredVerdicts
 from pytest_evals.sandbox.session import current_sandbox
+from pytest_evals.store.encoded_files import EncodedFiles
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
@@ -155,7 +156,11 @@ class CachedModels:
         self.on_load(masked_text(str(spec)))
         with self.importing():
             import_libraries(spec)
-        return open_model(spec)
+        model = open_model(spec)
+        if self._cache != "off":
+            reads = self._cache != "refresh"
+            model.keep_encoded(EncodedFiles(self._folder, reads=reads))
+        return model
 
     @property
     def opens_itself(self) -> bool:

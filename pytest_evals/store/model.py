@@ -83,6 +83,8 @@ class StoredModel(Model):
         self._expected: Sequence[Request] = ()
         self._has_waited = False
         self._lock = Lock()
+        self._sent: Mapping[Request, RequestKey | None] = {}
+        """Keys of the requests of the last batch, whose prompts are hashed once."""
         self._arrived: set[RequestKey | None] = set()
         """Requests whose responses are stored and not yielded."""
         self._readers: Mapping[Request, Read] = {}
@@ -161,6 +163,7 @@ class StoredModel(Model):
         """Yield the model's responses; store those that the model has not passed to
         :meth:`_received`."""
         asked = [requests[i] for i in missing]
+        self._sent = {requests[i]: keys[i] for i in missing}
         self._has_waited = False
         for place, response in responses_of(asked, self.opened()):
             if self._expected:
@@ -176,7 +179,7 @@ class StoredModel(Model):
 
     def _received(self, request: Request, response: Response) -> None:
         """Store a response, in the thread of the model that has received it."""
-        (key,) = request_keys([request])
+        key = self._sent.get(request) or next(request_keys([request]))
         if key is not None:
             response = checked_response(request, response, self.opened())
             self._keep(key, request, response)

@@ -14,6 +14,7 @@ import pytest
 from pytest_evals.__main__ import main
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import Generate, Response
+from pytest_evals.store.encoded_files import EncodedFiles
 from pytest_evals.store.maintenance import opened, rows_of
 from pytest_evals.store.responses import NAME, Responses
 
@@ -83,6 +84,7 @@ def test_sizes_are_shown_by_model_task_and_age(tmp_path, capsys):
     fill(tmp_path, "abc", days=3)
     fill(tmp_path, "de", model="b", task="zoo")
     run_of(tmp_path, "one", 3)
+    EncodedFiles(tmp_path).write("ids", bytes(2000))
     code, out = run(capsys, tmp_path, "info")
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -90,6 +92,7 @@ def test_sizes_are_shown_by_model_task_and_age(tmp_path, capsys):
     for expected in ("hf:a", "hf:b", "quiz 3", "zoo 2", "last day 2", "last week 3"):
         assert any(line.startswith(expected) for line in lines), expected
     assert any(line.startswith("runs: 1, ") for line in lines)
+    assert "encoded requests: 1 files, 2.0 kB" in lines
 
 
 def test_verify_checks_every_checksum_and_key(tmp_path, capsys):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pytest_evals.core.model import ByteFiles
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -26,6 +27,12 @@ from pytest_evals.core.request import (
     with_tools,
 )
 from pytest_evals.models.engine.device_memory import inference_thread
+from pytest_evals.models.engine.encoding_cache import (
+    Encode,
+    Encoded,
+    EncodingCache,
+    Key,
+)
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.engine.tool_replies import ToolReplies
 from pytest_evals.models.prefetch import Answer, BatchModel, Prefetch
@@ -37,10 +44,6 @@ from pytest_evals.models.tokens.request_encoder import (
 )
 from pytest_evals.models.tokens.tokenizer import first_tokens
 from pytest_evals.models.tokens.words import chunks
-
-Key = Loglikelihood | Rolling | Prompt
-"""The part of a request that is encoded: only the prompt for generation requests."""
-Found = dict[Key, TokenPair | Ids | InvalidRequestError]
 
 PIECE = 2**22
 """Characters per unit of work; the thread can stop between units."""
@@ -59,34 +62,35 @@ class _Job(NamedTuple):
     """Encoding in progress."""
 
     keys: frozenset[Key]
-    parts: Prefetch[Found]
+    parts: Prefetch[Mapping[Key, Encoded]]
 
 
 class PendingRequests:
     """Requests with their announced encodings."""
 
     def __init__(
-        self, encoder: RequestEncoder, requests: Sequence[Request], coming: _Job | None
+        self, encode: Encode, requests: Sequence[Request], coming: _Job | None
     ) -> None:
         """``coming`` is awaited when the ids are needed."""
-        self._encoder = encoder
+        self._encode = encode
         self._requests = requests
         self._coming = coming
 
     def encoded(self) -> EncodedRequests:
         """The ids of each request."""
         keys = [_key(request) for request in self._requests]
-        found: Found = {}
+        found: dict[Key, Encoded] = {}
         if self._coming is not None:
             for part in self._coming.parts:
                 found.update(part)
             self._coming = None
-        distinct = list(dict.fromkeys(keys))
-        missing = [key for key in distinct if key not in found] if found else distinct
-        found.update(_encoded(missing, self._encoder))
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        fresh = self._encode(missing)
+        if len(missing) < len(keys):  # else these are the ids of all, in their order
+            found.update(zip(missing, fresh, strict=True))
+            fresh = [found[key] for key in keys]
         encoded = EncodedRequests({}, {}, {}, {})
-        for position, key in enumerate(keys):
-            ids = found[key]
+        for position, (key, ids) in enumerate(zip(keys, fresh, strict=True)):
             if isinstance(ids, InvalidRequestError):
                 encoded.refused[position] = ids
             elif isinstance(ids, TokenPair):
@@ -102,7 +106,12 @@ class BackgroundEncoder:
 
     def __init__(self, encoder: RequestEncoder) -> None:
         self._encoder = encoder
+        self._encode: Encode = partial(_encoded, encoder)
         self._coming: _Job | None = None
+
+    def keep(self, files: ByteFiles) -> None:
+        """Keep encoded requests in files, and read them from there."""
+        self._encode = EncodingCache(self._encoder, files, self._encode)
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Start encoding these requests; discards requests announced before and not
@@ -110,7 +119,8 @@ class BackgroundEncoder:
         self.close()
         keys = dict.fromkeys(map(_key, requests))
         pieces = chunks(keys, size_of, PIECE)
-        parts = (_encoded(some, self._encoder) for some in pieces)
+        encode = self._encode
+        parts = (dict(zip(some, encode(some), strict=True)) for some in pieces)
         self._coming = _Job(frozenset(keys), Prefetch(parts))
 
     def take(self, requests: Sequence[Request]) -> PendingRequests:
@@ -120,7 +130,7 @@ class BackgroundEncoder:
             coming = None
         elif coming is not None:
             self._coming = None
-        return PendingRequests(self._encoder, requests, coming)
+        return PendingRequests(self._encode, requests, coming)
 
     def close(self) -> None:
         """Cancel the background job and wait for its current unit of work."""
@@ -133,15 +143,19 @@ def _key(request: Request) -> Key:
     return with_tools(request) if isinstance(request, Generate) else request
 
 
-def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
+def _encoded(encoder: RequestEncoder, keys: Sequence[Key]) -> Sequence[Encoded]:
+    """The ids of requests, by the rules of their kind."""
     pairs = [key for key in keys if isinstance(key, Loglikelihood)]
-    texts = [key for key in keys if isinstance(key, Rolling)]
+    texts = [key.text for key in keys if isinstance(key, Rolling)]
     prompts = [key for key in keys if isinstance(key, str | tuple)]
-    return {
-        **dict(zip(pairs, encoder.pairs(pairs), strict=True)),
-        **dict(zip(texts, encoder.texts(key.text for key in texts), strict=True)),
-        **dict(zip(prompts, encoder.prompts(prompts), strict=True)),
-    }
+    of_pairs = iter(encoder.pairs(pairs))
+    of_texts, of_prompts = iter(encoder.texts(texts)), iter(encoder.prompts(prompts))
+    return [
+        next(of_pairs)
+        if isinstance(key, Loglikelihood)
+        else next(of_texts if isinstance(key, Rolling) else of_prompts)
+        for key in keys
+    ]
 
 
 TEXT_ONLY = (
@@ -195,6 +209,10 @@ class InProcessModel(BatchModel):
     def expect(self, requests: Sequence[Request]) -> None:
         """Encode the next requests while the model runs."""
         self._expected.expect([one for one in requests if not shows_images(one)])
+
+    def keep_encoded(self, files: ByteFiles) -> None:
+        """Read encoded requests from files, and write those of larger batches there."""
+        self._expected.keep(files)
 
     def render(self, prompt: Prompt) -> str:
         """The prompt as a string; chats are rendered by the tokenizer's template.

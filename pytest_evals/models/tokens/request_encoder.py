@@ -56,7 +56,7 @@ class RequestEncoder:
         self._tokenizer = tokenizer
         self._coder = TextEncoder(tokenizer)
         self._settings = settings
-        self._n_embeddings = n_embeddings
+        self.n_embeddings = n_embeddings
         self._separate = settings.tokenization == "lighteval"
         self._names: dict[int, str] = {}
         self._rendered = lru_cache(CACHED_CHATS)(self._render)
@@ -77,6 +77,23 @@ class RequestEncoder:
     def tokenizer(self) -> Any:
         """The tokenizer of transformers."""
         return self._tokenizer
+
+    def rules(self) -> tuple[str, ...]:
+        """All that determines ids, except the texts and library versions; empty if it
+        is unknown, because another library's code encodes."""
+        tokenizer, settings = self._tokenizer, self._settings
+        inner = getattr(tokenizer, "backend_tokenizer", None)
+        kind = type(tokenizer)
+        if inner is None or not kind.__module__.startswith("transformers."):
+            return ()
+        special = getattr(inner, "encode_special_tokens", None)
+        ends = (self.prefix_id, self.end_id, self._prefix, tokenizer.bos_token)
+        chosen = (settings.add_bos_token, settings.tokenization, special)
+        return (
+            f"{kind.__module__}.{kind.__name__}",
+            repr((ends, chosen)),
+            inner.to_str(),
+        )
 
     def pairs(
         self, requests: Sequence[Loglikelihood]
@@ -300,15 +317,15 @@ class RequestEncoder:
         """Whether the model knows all ids that the tokenizer can give."""
         largest = max(self._tokenizer.get_vocab().values(), default=0)
         begun = self._coder.ids(["a"], None)["a"]
-        return max(largest, int(begun.max(initial=0))) < self._n_embeddings
+        return max(largest, int(begun.max(initial=0))) < self.n_embeddings
 
     def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
         """Reject ids beyond the embedding: some devices would read another row's
         memory, others would abort the process."""
-        if len(ids) and int(ids.max()) >= self._n_embeddings:
+        if len(ids) and int(ids.max()) >= self.n_embeddings:
             return InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
-                f"{self._n_embeddings}; is this the model's own tokenizer?"
+                f"{self.n_embeddings}; is this the model's own tokenizer?"
             )
         return ids
 

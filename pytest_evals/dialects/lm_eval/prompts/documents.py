@@ -113,6 +113,7 @@ class _Loaded:
         self.ids, id_warnings = document_ids(tables.asked)
         for text in id_warnings:
             notes.add(text)
+        self._has_functions = _has_functions(recipe.fields)
         digits = recipe.fields.choices is not None
         columns = frozenset(tables.asked.columns)
         shot_fields = recipe.shots.fields
@@ -180,22 +181,15 @@ class _Loaded:
         frame = PromptContext(recipe=recipe, shape=self._shape, turns=turns)
         with _with_document_id(index, self.ids):
             built = BUILDERS[recipe.output_type](question, frame)
-            requests = self._with_images(built.requests, row)
+            if self._images is None:
+                return built
+            images = ((LEADING_IMAGES, self._images(row)),)
+            requests = tuple(with_images(one, images) for one in built.requests)
         return built._replace(requests=requests)
-
-    def _with_images(
-        self, requests: tuple[Request, ...], row: Row
-    ) -> tuple[Request, ...]:
-        if self._images is None:
-            return requests
-        images = ((LEADING_IMAGES, self._images(row)),)
-        return tuple(with_images(request, images) for request in requests)
 
     def _question(self, row: Row) -> Question:
         # User functions get a copy, because they may modify the row.
-        return self._readers.question(
-            deepcopy(row) if _has_functions(self._recipe.fields) else row
-        )
+        return self._readers.question(deepcopy(row) if self._has_functions else row)
 
     def _shots_of(self, index: int) -> Sequence[Turn]:
         if self._shots is None or self._recipe.output_type == "loglikelihood_rolling":
@@ -319,13 +313,13 @@ def target_warnings(
 
 def _is_ambiguous(question: Question) -> bool:
     """Whether a target is the position of a choice and the text of another one."""
-    target, texts = question.target, [str(one) for one in question.choices]
+    target, choices = question.target, question.choices
     golds = target if isinstance(target, list | tuple) else [target]
     return any(
         type(gold) is int
-        and 0 <= gold < len(texts)
-        and str(gold) in texts
-        and texts[gold] != str(gold)
+        and 0 <= gold < len(choices)
+        and str(choices[gold]) != str(gold)
+        and str(gold) in map(str, choices)
         for gold in golds
     )
 

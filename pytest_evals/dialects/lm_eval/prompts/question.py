@@ -372,7 +372,8 @@ def _texts(choices: Sequence[Any], frame: PromptContext) -> list[str]:
 
 
 def _repeated(requests: Sequence[Request], frame: PromptContext) -> tuple[Request, ...]:
-    return tuple(r for r in requests for _ in range(frame.recipe.repeats))
+    n = frame.recipe.repeats
+    return tuple(requests if n == 1 else (r for r in requests for _ in range(n)))
 
 
 BUILDERS: Mapping[str, Callable[[Question, PromptContext], BuiltRequests]] = {

@@ -50,6 +50,7 @@ class ShotTurns:
         self._shots, self._readers, self._pool = shots, readers, tables.pool
         self._multiple_inputs, self._notes = multiple_inputs, notes
         self._turns: dict[int, tuple[Turn, ...]] = {}
+        self._last: tuple[Sequence[int], Sequence[Turn]] = ((), ())
         try:
             self._sampler = _sampler_of(recipe, tables, excluded)
         except EvalsError as error:
@@ -68,9 +69,12 @@ class ShotTurns:
         Raises:
             DocumentError: Too few other rows, or a row is not a valid example.
         """
-        return [
-            turn for position in self._positions(index) for turn in self._shot(position)
-        ]
+        positions = self._positions(index)
+        last, turns = self._last
+        if positions != last:
+            turns = [turn for one in positions for turn in self._shot(one)]
+            self._last = positions, turns
+        return turns
 
     def _positions(self, index: int) -> Sequence[int]:
         try:
