@@ -21,11 +21,10 @@ LONGEST = 64
 
 class NamedModel(NamedTuple):
     """A tested model. ``name``: as in node ids; empty if it is the only one and has no
-    given name. ``is_given``: whether the user has named it."""
+    given name."""
 
     name: str
     spec: str
-    is_given: bool = False
 
 
 def named(text: str) -> NamedModel:
@@ -33,7 +32,7 @@ def named(text: str) -> NamedModel:
     found = _GIVEN.match(text)
     if found is None:
         return NamedModel(derived_name(text), text)
-    return NamedModel(found[1], text[found.end() :], is_given=True)
+    return NamedModel(found[1], text[found.end() :])
 
 
 def derived_name(text: str) -> str:
