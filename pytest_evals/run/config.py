@@ -50,6 +50,7 @@ class RunConfig:
     keeps_records: bool = False
     """Whether results contain complete records, with prompts and rows."""
     writes: bool = True
+    shows_images: bool = False  # whether samples have small images of datasets
     writes_to: Path | None = None  # results folder of the run's files, if not dir
     run_dir: Path | None = None  # folder of the run's files, if not in dir/runs
     shard: str = ""  # which part of the suite this run is, as K/N

@@ -19,6 +19,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
+from pytest_evals.reports.html.thumbnails import DatasetThumbnails
 from pytest_evals.run.batches import Job
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.error_budget import ErrorBudget
@@ -65,6 +66,7 @@ class Flow:
         self._has_samples = config.writes or any(
             gate.baseline for one in suite.all() for gate in one.gates
         )
+        self._thumbnails = DatasetThumbnails() if config.shows_images else None
         self._required: dict[str, Required] = {}
         is_removed = "think_end_token=" in config.full_spec
         self._reasoning = ReasoningWarnings(is_removed=is_removed)
@@ -177,7 +179,9 @@ class Flow:
         sample, shown = None, record
         if self._has_samples:
             shown = rendered(record, render) if render else record
-            sample = sample_of(shown, task)
+            own = self._thumbnails
+            small = own.of(shown.requests) if own is not None else None
+            sample = sample_of(shown, task, small)
         generates = any(isinstance(one, Generate) for one in record.requests)
         generates = generates or bool(record.exchanges)
         if generates and (text := self._reasoning.of(shown, task)):

@@ -8,13 +8,14 @@ task with ``hf:`` and with lm-eval's ``hf-multimodal`` in new processes, one aft
 other; lm-eval also without ``--log_samples``, which this package always writes. Prints
 wall time, CPU time and peak memory of each round. The model computes almost nothing:
 decoding, preparing and hashing of images are measured. ``--memory`` runs this package
-once and prints its resident memory over time.
+once and prints its memory over time.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,16 +116,18 @@ def _photo(rng: np.random.Generator) -> bytes:
 
 
 def _watch(command: list[str], folder: Path) -> None:
-    """Print the resident memory of a run, and its means over quarters of the time."""
+    """Print the memory of a run, without pages of files, and its means over quarters of
+    the time."""
     seen: list[float] = []
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT
         )
         while process.poll() is None:
-            pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
-            seen.append(int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20)
-            if len(seen) % 20 == 0:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            if found := re.search(r"RssAnon:\s+(\d+) kB", status):
+                seen.append(int(found[1]) / 1024)  # without pages of files
+            if seen and len(seen) % 20 == 0:
                 print(f"{len(seen) // 2} s: {seen[-1]:.0f} MiB", flush=True)
             time.sleep(0.5)
     if process.returncode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,77 @@ def test_the_page_embeds_small_images(shelf):
     Image.new("RGB", (32, 20), "pink").save("evals/pics/red.png")
     assert [bool(one["src"]) for one in images()] == [False, True]
     assert blue["src"] == images()[1]["src"]
+
+
+LM_EVAL = """
+task: rows
+custom_dataset: !function rows.rows
+output_type: generate_until
+test_split: test
+doc_to_image: [picture]
+doc_to_text: "<image>Which colour?"
+doc_to_target: "{{colour}}"
+metric_list: [{metric: exact_match}]
+"""
+LIGHTEVAL = """
+from io import BytesIO
+
+from lighteval.metrics.metrics import Metrics
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+from PIL import Image
+
+
+def prompt(line, task_name=None):
+    image = Image.new("RGB", (640, 400), line["colour"])
+    return Doc(task_name=task_name, query="Which colour?", choices=[line["colour"]],
+               gold_index=0, images=[image])
+
+
+TASKS_TABLE = [LightevalTaskConfig(name="rows", prompt_function=prompt,
+    hf_repo="./data", hf_subset="default", metrics=[Metrics.exact_match],
+    evaluation_splits=["train"], hf_avail_splits=["train"], generation_size=20)]
+"""
+
+
+@pytest.mark.parametrize("dialect", ["lm_eval", "lighteval"])
+@pytest.mark.parametrize("is_switched_on", [True, False])
+def test_the_page_embeds_small_images_of_rows(shelf, dialect, is_switched_on):
+    suite = "rows.yaml" if dialect == "lm_eval" else "eval_rows.py"
+    Path(suite).write_text(LM_EVAL if dialect == "lm_eval" else LIGHTEVAL)
+    Path("rows.py").write_text(
+        "from PIL import Image\n"
+        "def rows(**_):\n"
+        "    made = [(c, Image.new('RGB', (640, 400), c)) for c in ('red', 'blue')]\n"
+        "    return {'test': [{'colour': c, 'picture': i} for c, i in made]}\n"
+    )
+    Path("data").mkdir()
+    Path("data/train.jsonl").write_text('{"colour": "red"}\n{"colour": "blue"}\n')
+    page = ["--evals-html=report.html"] if is_switched_on else []
+    found = shelf.runpytest(suite, "--model=python:app:respond", *page)
+    assert found.parseoutcomes().get("errors") is None
+    (samples,) = Path(".evals").glob("runs/*/samples_*.jsonl")
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    if not is_switched_on:
+        assert not any("thumbnails" in row for row in rows)
+        return
+    for number, row in enumerate(rows):
+        (url,) = row["thumbnails"].values()
+        raw = b64decode(url.removeprefix("data:image/jpeg;base64,"))
+        small = Image.open(BytesIO(raw))
+        assert small.size == (240, 150)
+        colour = {"red": (254, 0, 0), "blue": (0, 0, 254)}[row["target"]]
+        assert small.getpixel((9, 9)) == pytest.approx(colour, abs=3)
+        assert url in _images_of_page(shelf, number)
+
+
+def _images_of_page(shelf, number):
+    from pytest_evals.reports.html.baseline_documents import no_baseline
+    from pytest_evals.reports.html.documents import documents_of
+    from pytest_evals.reports.html.prompt import FewshotExamples
+    from pytest_evals.store.history import earlier_runs
+
+    (stored,) = earlier_runs(shelf.path / ".evals")
+    found = [*documents_of(stored, "rows", FewshotExamples(0, ""), no_baseline)]
+    parts = found[number].whole["prompts"][0]
+    return [one["src"] for part in parts for one in part.get("images", ())]

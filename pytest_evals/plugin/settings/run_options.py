@@ -122,6 +122,7 @@ def run_config(
         chat=options.apply_chat_template,
         fills=bool(options.only),
         judges=not is_worker,
+        shows_images=options.html is not None,
         options=public(options),
         **_shared(options, RunConfig),
     )

@@ -68,10 +68,18 @@ class Sample(NamedTuple):
     """Fields of its row that scoring has read; ``None`` if it got no row."""
 
 
-def sample_of(record: Record, task: Task) -> Sample:
-    """Return the rows of a document in results files. ``record`` is the document
-    after scoring, with its requests and responses."""
+def sample_of(
+    record: Record, task: Task, thumbnails: Mapping[str, str] | None = None
+) -> Sample:
+    """Return the rows of a document in results files.
+
+    Args:
+        record: The document after scoring, with its requests and responses.
+        thumbnails: Small images for the HTML page, by the digests of its images.
+    """
     facts = _facts(record)
+    if thumbnails:
+        facts["thumbnails"] = dict(thumbnails)
     hashes = "".join([facts[name] for name in HASHES])
     lines = [strict_line(row) for row in _rows(facts, record, task)]
     return Sample(lines, hashes, getattr(record.doc.row, "scored", None))
@@ -96,7 +104,7 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
         for name in filters
     ]
     for row in rows[1:]:  # they do not depend on the filter and are long
-        for name in ("top_logprobs", *RETURNED):
+        for name in ("top_logprobs", "thumbnails", *RETURNED):
             row.pop(name, None)
     return rows
 

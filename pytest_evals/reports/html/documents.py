@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.core.dialogue import TESTED
-from pytest_evals.core.request import PLACED_IMAGES
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, PLACED_IMAGES
 from pytest_evals.core.returned import RETURNED, returned_text
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.baseline_documents import Before
@@ -197,12 +197,17 @@ def _add_images(
     """Add images to the messages that contain them, and their names to the text."""
     seen: set[int] = set()
     for request, one in zip(asked, mapping(row.get("arguments")).values(), strict=True):
-        shown = one.get("arg_2", one.get("arg_1"))
-        images = mapping(shown).get(PLACED_IMAGES)
-        if request["prompt"] in seen or not isinstance(images, list):
+        shown = mapping(one.get("arg_2", one.get("arg_1")))
+        images = shown.get(PLACED_IMAGES, ())
+        of_rows = [*shown.get(LEADING_IMAGES, ()), *shown.get(IMAGES, ())]
+        if request["prompt"] in seen or not (images or of_rows):
             continue
         seen.add(request["prompt"])
         parts = prompts[request["prompt"]]
+        small = mapping(row.get("thumbnails"))
+        for digest in of_rows:
+            found = {"name": f"image {digest[:12]}", "src": small.get(digest, "")}
+            parts[-1].setdefault("images", []).append(found)
         for image in reversed(images):
             part = parts[image["message"]]
             name = str(image.get("path") or f"image {image['sha256'][:12]}")

@@ -1,7 +1,8 @@
-"""Small images of the files in prompts, embedded in the page up to a limit.
+"""Small images of prompts, embedded in the page up to a limit.
 
-Samples files have the paths and hashes of images. A file that has changed since the
-run, or was deleted, is not shown.
+Samples files have the paths and hashes of images in files. A file that has changed
+since the run, or was deleted, is not shown. Of images in the rows of a dataset, samples
+files have the small images, if the run writes a page.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ from functools import cache
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
-from pytest_evals.data.images import FORMATS, check_image, image_digest, media_type
+from pytest_evals.core.request import Request, images_of
+from pytest_evals.data.images import (
+    FORMATS,
+    RowImage,
+    check_image,
+    image_digest,
+    media_type,
+)
 from pytest_evals.errors import DocumentError
 
 SIDE = 240
@@ -44,7 +52,7 @@ class Thumbnails:
         if not raw or len(raw) > self._left:
             return ""
         self._left -= len(raw)
-        return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
+        return _data_url(raw)
 
     def _small(self, name: str, digest: str) -> bytes:
         path = PurePosixPath(name)
@@ -55,29 +63,80 @@ class Thumbnails:
             try:
                 check_image(str(source))
                 if image_digest(str(source)) == digest:
-                    return _shrunk(source)
+                    with source.open("rb") as file:
+                        return _shrunk(file, source.stat().st_size)
             except (DocumentError, OSError):
                 continue
         return b""
 
 
-def _shrunk(path: Path) -> bytes:
+class DatasetThumbnails:
+    """Small images of rows of a run, until they have as many bytes as a page may."""
+
+    def __init__(self) -> None:
+        self._left = MOST
+
+    def of(self, requests: Sequence[Request]) -> dict[str, str]:
+        """Return the images of requests as ``data:`` URLs, by their digests."""
+        images = {
+            one.digest: one
+            for request in requests
+            for _, listed in images_of(request)
+            for one in listed
+            if isinstance(one, RowImage)
+        }
+        found = {}
+        for digest, image in images.items():
+            raw = _of_content(image.content) if self._left > 0 else b""
+            self._left -= len(raw)
+            if raw:
+                found[digest] = _data_url(raw)
+        return found
+
+
+def _of_content(content: Any) -> bytes:
+    if isinstance(content, bytes):
+        return _shrunk(BytesIO(content), len(content))
+    # Reducing changes the image, which a model may still need.
+    return _jpeg(content.resize(_fitting(content.size)))
+
+
+def _fitting(size: tuple[int, int]) -> tuple[int, int]:
+    share = min(1.0, SIDE / max(size))
+    return max(1, round(size[0] * share)), max(1, round(size[1] * share))
+
+
+def _data_url(raw: bytes) -> str:
+    return f"data:{media_type(raw)};base64,{b64encode(raw).decode('ascii')}"
+
+
+def _shrunk(file: BinaryIO, size: int) -> bytes:
     """A small image as JPEG; the file itself if Pillow is missing and it is small."""
     if not _has_pillow():
-        return path.read_bytes() if path.stat().st_size <= LARGEST else b""
+        return file.read() if size <= LARGEST else b""
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with Image.open(file, formats=FORMATS) as image:
             image.draft("RGB", (SIDE, SIDE))
             image.thumbnail((SIDE, SIDE))
-            rgba = ImageOps.exif_transpose(image).convert("RGBA")
-            found = Image.new("RGB", rgba.size, "white")
-            found.paste(rgba, mask=rgba)
-            buffer = BytesIO()
-            found.save(buffer, "JPEG", quality=75)
+            return _jpeg(ImageOps.exif_transpose(image))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return b""
+
+
+def _jpeg(image: Any) -> bytes:
+    """An image of Pillow as JPEG on white; empty if it is too large."""
+    from PIL import Image
+
+    try:
+        rgba = image.convert("RGBA")
+    except ValueError:
+        rgba = image.convert("RGB").convert("RGBA")
+    found = Image.new("RGB", rgba.size, "white")
+    found.paste(rgba, mask=rgba)
+    buffer = BytesIO()
+    found.save(buffer, "JPEG", quality=75)
     raw = buffer.getvalue()
     return raw if len(raw) <= LARGEST else b""
 
