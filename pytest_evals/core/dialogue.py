@@ -62,6 +62,11 @@ class Exchange(NamedTuple):
     response: Response
 
     @property
+    def is_tested(self) -> bool:
+        """Whether the model is the one under test: the session's or the eval's."""
+        return self.model in TESTED
+
+    @property
     def text(self) -> str:
         """The text of the response.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
 from pytest_evals.core.transcript import conversations
@@ -14,9 +14,9 @@ def document_row(task: str, record: Record) -> dict[str, Any]:
     """The row of a document, with a column for each score, and for each field that the
     application returned in addition to its answer."""
     talk = next(conversations(record), None)
-    own = [one for one in record.exchanges if one.model in TESTED]
-    answers = [*record.responses, *(one.response for one in own)]
+    answers = record.own_responses
     response = Response() if not answers else answers[-1 if talk else 0]
+    asked = [one.request for one in record.exchanges if one.is_tested]
     more: dict[str, Any] = {"messages": talk.messages} if talk else {}
     if talk and talk.stop_reason:
         more["metadata"] = {"stop_reason": talk.stop_reason, "turns": talk.turns}
@@ -26,7 +26,7 @@ def document_row(task: str, record: Record) -> dict[str, Any]:
         "index": record.index,
         "status": record.status.value,
         "correct": record.correct,
-        "prompt": _prompt(record, [*record.requests, *(one.request for one in own)]),
+        "prompt": _prompt(record, [*record.requests, *asked]),
         "target": record.doc.target_text,
         "response": response.text,
         "answer": next((one.answer for one in record.scores if one.answer), ""),
@@ -39,7 +39,7 @@ def document_row(task: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _prompt(record: Record, requests: list[Any]) -> Any:
+def _prompt(record: Record, requests: Sequence[Any]) -> Any:
     """The first prompt as text or chat."""
     prompt = getattr(requests[0], "prompt", "") if requests else ""
     if isinstance(prompt, str):
@@ -47,7 +47,7 @@ def _prompt(record: Record, requests: list[Any]) -> Any:
     return [{"role": one.role, "content": one.content} for one in prompt]
 
 
-def _returned(answers: list[Response]) -> dict[str, Any]:
+def _returned(answers: Sequence[Response]) -> dict[str, Any]:
     """What was returned with all answers: lists are joined, of others the last counts;
     with latency and cost, where known."""
     found: dict[str, Any] = {}

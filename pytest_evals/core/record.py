@@ -189,7 +189,7 @@ class Record:
         """All answers of the tested model, in order."""
         if not self.exchanges:
             return self.responses
-        own = [one.response for one in self.exchanges if not one.model]
+        own = [one.response for one in self.exchanges if one.is_tested]
         return (*self.responses, *own)
 
     @property
@@ -203,7 +203,7 @@ class Record:
             return False
         if not self.requests and not self.exchanges:  # left out by :func:`slim`
             return True
-        own = [(one.request, one.response) for one in self.exchanges if not one.model]
+        own = [one[1:] for one in self.exchanges if one.is_tested]
         pairs = (*zip(self.requests, self.responses, strict=False), *own)
         return any(_is_cut_short(request, response) for request, response in pairs)
 

@@ -75,7 +75,7 @@ class RunMetric:
 
 def _texts(record: Record) -> list[Response]:
     """Generations of the tested model."""
-    own = [(one.request, one.response) for one in record.exchanges if not one.model]
+    own = [one[1:] for one in record.exchanges if one.is_tested]
     pairs = (*zip(record.requests, record.responses, strict=False), *own)
     return [response for request, response in pairs if isinstance(request, Generate)]
 

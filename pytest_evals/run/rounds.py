@@ -104,7 +104,7 @@ def _end(
 ) -> None:
     """Let the tested model close what it keeps open for a document."""
     model.end(record.requests)
-    own = [one for one in record.exchanges if one.model in TESTED]
+    own = [one for one in record.exchanges if one.is_tested]
     if own:
         name = own[-1].model
         tested = auxiliary_models(task, name) if name else model

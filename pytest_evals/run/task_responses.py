@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.reasoning import (
     after_tags,
     begins_with_reasoning,
@@ -99,7 +98,7 @@ class ReasoningWarnings:
 def _exchanged(record: Record) -> Iterator[tuple[Request, Response]]:
     yield from zip(record.requests, record.responses, strict=False)
     for one in record.exchanges:
-        if one.model in TESTED:
+        if one.is_tested:
             yield one.request, one.response
 
 

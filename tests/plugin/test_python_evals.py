@@ -457,3 +457,26 @@ def test_a_function_of_the_application_answers_without_a_model(bot, arguments):
     counts = result.parseoutcomes()
     assert (counts["errors"], counts["failed"]) == (1, 1)  # polite: invalid
     result.stdout.fnmatch_lines(["*LookupError: no door (test_bot.py:*)*"])
+
+
+def test_an_eval_with_its_own_model_has_its_calls_cost_and_latency(pytester):
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(
+        test_shop="""
+        import pytest_evals as ev
+
+        def shop(prompt):
+            call = {"name": "find", "arguments": {}}
+            return {"text": "Found.", "calls": [call], "cost": 0.5, "latency_s": 2.0}
+
+        gates = ["called >= 1", "cost <= 0.4", "latency_p99 <= 3"]
+
+        @ev.eval(model=shop, score=[ev.called("refund")], gates=gates)
+        def bot():
+            yield ev.case("Find it.", id="a")
+        """
+    )
+    out = pytester.runpytest("test_shop.py")
+    out.stdout.fnmatch_lines(["*calls   find({})", "cost 0.500 is not <= 0.4"])
+    out.stdout.no_fnmatch_line("*latency_p99 <= 3*FAILED*")
+    out.stdout.no_fnmatch_line("*INVALID*")

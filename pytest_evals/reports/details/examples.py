@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
@@ -67,7 +66,7 @@ def error_of(record: Record) -> str:
 def prompt_of(record: Record) -> str:
     """Return the first prompt of a document; its query, if the prompt was not kept."""
     # The first request may be that of a simulated user.
-    later = sorted(record.exchanges, key=lambda one: one.model not in TESTED)
+    later = sorted(record.exchanges, key=lambda one: not one.is_tested)
     asked_later = (one.request for one in later)
     request = next(iter(record.requests), None) or next(asked_later, None)
     if request is None:
