@@ -381,19 +381,11 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
 
 def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
     """One row for each document whose correctness has changed since the baseline."""
-    comparison = run.comparison
-    for change, documents in (
-        ("worse", comparison.worse if comparison else ()),
-        ("better", comparison.better if comparison else ()),
-    ):
-        for one in documents:
+    for change in ("worse", "better"):
+        for one in getattr(run.comparison, change, ()):
             yield {
-                "task": one.task,
-                "id": one.id,
-                "change": change,
-                "target": one.target,
-                "before": one.before,
-                "now": one.now,
+                name: change if name == "change" else getattr(one, name)
+                for name in _COLUMNS["changes"]
             }
 
 

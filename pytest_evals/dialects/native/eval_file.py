@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_evals.core.case import Case, UserRole
 from pytest_evals.core.dialogue import USER
@@ -58,9 +58,10 @@ from pytest_evals.prompts.fields import (
 )
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.prompts.tools import tools_reader
-from pytest_evals.scorers.extract import Extraction, extraction_of
+from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
+T = TypeVar("T")
 _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 """Keys whose names differ in results files."""
 _NULLS = ("", "~", "null")
@@ -115,11 +116,11 @@ class _Reader:
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
         top = self._top
-        user = self._simulator = self._user() if "user" in top else None
+        user = self._read(USER, simulator_of) if USER in top else None
+        self._simulator, self._tools = user, self._read_tools()
         place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
         row_place = self._data.row_places()
-        tools = self._tools()
-        cases = self._cases(place, row_place, tools)
+        cases = self._cases(place, row_place)
         choices_by = self._choices_by()
         self._places: dict[str, Place] = {USER: top.text_place("user")}
         scorers = [] if choices_by is not None else self._scorers()
@@ -129,7 +130,7 @@ class _Reader:
         metadata = top.take("metadata", dict, {})
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         refusals = self._refusals()
-        extract = self._extract()
+        extract = self._read("extract", extraction_of)
         traces = top.take("traces", bool, False)
         model = read_model(top)
         system = top.text("system")
@@ -149,7 +150,7 @@ class _Reader:
             repeats=repeats,
             refusals=refusals,
             extract=extract,
-            tools=tools,
+            tools=self._tools,
             traces=traces,
             has_turns="prompt" not in top,
             shows_images=self._prompts.shows_images,
@@ -188,7 +189,7 @@ class _Reader:
             top.problem("metadata", what, "refusals: answer")
         return str(given)
 
-    def _tools(self) -> Callable[[Row], str] | None:
+    def _read_tools(self) -> Callable[[Row], str] | None:
         """The tools of a row: a list, or a template of one."""
         top = self._top
         if "tools" not in top:
@@ -201,14 +202,12 @@ class _Reader:
             top.problem("tools", str(error))
         return None
 
-    def _user(self) -> UserSimulator | None:
-        """The settings of simulated users."""
-        top = self._top
-        given = top.raw("user")
+    def _read(self, key: str, read: Callable[[Any], T]) -> T | None:
+        """A key by a function that raises ``EvalsError`` for an invalid value."""
         try:
-            return simulator_of(given)
+            return read(self._top.raw(key))
         except EvalsError as error:
-            top.problem("user", str(error))
+            self._top.problem(key, str(error))
             return None
 
     def _role(self, user: UserSimulator, row: Mapping[str, Any]) -> UserRole:
@@ -217,21 +216,10 @@ class _Reader:
         except DocumentError as error:
             raise FieldError(str(error), self._top.text_place(USER)) from None
 
-    def _extract(self) -> Extraction | None:
-        given = self._top.raw("extract")
-        try:
-            return extraction_of(given)
-        except EvalsError as error:
-            self._top.problem("extract", str(error))
-            return None
-
     # --- cases ---
 
     def _cases(
-        self,
-        place: Place,
-        row_place: RowPlaces | None,
-        tools: Callable[[Row], str] | None,
+        self, place: Place, row_place: RowPlaces | None
     ) -> Callable[[], EvalCases]:
         """A function that reads the cases and renders the first ones, with their tools.
         ``place``: that of the prompt."""
@@ -248,16 +236,17 @@ class _Reader:
             found = EvalCases(table, build, id_column)
             n = 1 if row_place is None else min(len(table), MOST_ROWS)
             n = len(table) if has_rows or self._prompts.has_files else n
-            checked = found.mapped(with_tools) if tools else found
+            checked = found.mapped(self._with_tools)
             checked_first(checked, place, n, row_place, is_data=not has_rows)
             return found
 
-        def with_tools(case: Case) -> Case:
-            if tools is not None:
-                tools(case.row)
-            return case
-
         return cases
+
+    def _with_tools(self, case: Case) -> Case:
+        """The case, if its tools can be read."""
+        if self._tools is not None:
+            self._tools(case.row)
+        return case
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top
