@@ -4,12 +4,13 @@ download into the Hub's cache, from which everything is read without network."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.data.hub import is_unreachable
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.checkpoint import ENDINGS, INNER_ENDINGS
-from pytest_evals.models.folders import is_local
+from pytest_evals.models.folders import is_local, path_of
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import ModelSpec
 
@@ -36,6 +37,17 @@ class HubFiles(NamedTuple):
     names: Sequence[str]
     size: int
     """Bytes of all of them, 0 if unknown."""
+
+
+def model_folders(spec: ModelSpec) -> Iterator[Path]:
+    """Yield the local folders that opening a model reads."""
+    spec = KINDS[spec.kind].answering(spec)
+    names = [spec.arguments.get(key, "") for key in _OTHERS]
+    if spec.kind in _OF_WEIGHTS:
+        names.insert(0, spec.target)
+    for name in names:
+        if name and is_local(name):
+            yield Path(path_of(name))
 
 
 def model_repositories(spec: ModelSpec) -> Iterator[Repository]:

@@ -75,6 +75,8 @@ class SharedState(Generic[OfModel]):
         """Node ids of gates, before any deselection; empty if unknown."""
         self.has_result_tests = False
         """Whether tests that use the results are selected; known after collection."""
+        self.locked: set[str] = set()
+        """Tasks that were compared with ``evals.lock``."""
         self.outcome = SessionOutcome()
         self.repeats = RerunScores()
         self._begin_ledger()

@@ -69,6 +69,29 @@ def test_the_lock_does_not_depend_on_the_folder(sums, tmp_path):
     assert subprocess.run(command, cwd=copied, check=False).returncode == 0
 
 
+def test_local_folders_of_models_are_compared(sums, tiny_model_path):
+    model = f"--model=hf:{shutil.copytree(tiny_model_path, sums.path / 'tiny')}"
+    sums.runpytest_subprocess(model, "--evals-prefetch")
+    lock = json.loads((sums.path / "evals.lock").read_text())
+    assert [*lock["folders"]] == ["tiny"]
+    checked = ("--evals-validate", "--evals-locked")
+    assert sums.runpytest_subprocess(model, *checked).ret == 0
+    with (sums.path / "tiny" / "config.json").open("a") as file:
+        file.write(" ")
+    result = sums.runpytest_subprocess(model, *checked)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*folder tiny: files: * (for --model)"])
+
+
+def test_tasks_of_any_selected_model_are_compared(sums):
+    write(sums, "sums.jsonl", json.dumps({"q": "7", "a": "7"}) + "\n")
+    models = ("--model=a=scripted:echo", "--model=b=scripted:echo")
+    result = sums.runpytest_subprocess(*models, "--evals-locked", "-k", "sums and b-")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert sum("in evals.lock" in one for one in result.errlines) == 3
+    assert not is_sent(sums)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "kinds"),

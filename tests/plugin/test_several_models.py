@@ -126,6 +126,14 @@ def test_the_commands_of_a_failed_gate_name_its_model(sums):
     again.stdout.fnmatch_lines(["*sums.yaml::sums?bad-a? WRONG*"])
 
 
+def test_the_command_of_a_failed_gate_runs_only_its_model(sums):
+    result = sums.runpytest(GOOD, BAD)
+    (command,) = (one for one in result.outlines if one.endswith("::exact[bad]'"))
+    again = sums.runpytest(GOOD, BAD, "-v", *shlex.split(command)[1:])
+    again.stdout.fnmatch_lines(["*::sums?bad-a? WRONG*", "*::exact?bad? FAILED*"])
+    again.stdout.no_fnmatch_line("*sums?good*")
+
+
 def test_last_failed_runs_the_failed_gate_with_the_documents_of_its_model(sums):
     sums.runpytest(GOOD, BAD)
     result = sums.runpytest(GOOD, BAD, "--lf", "-v")

@@ -6,6 +6,7 @@ with it before anything is sent. It is sorted JSON:
 | key            | contents                                                       |
 |----------------|----------------------------------------------------------------|
 | `repositories` | repository of the Hub → its commit                             |
+| `folders`      | local folder of a model or tokenizer → hash of its files       |
 | `tasks`        | task → its file, number of documents, and hashes of its rows,  |
 |                | prompts, settings and Python files                             |
 
@@ -18,6 +19,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +31,19 @@ from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.data.sources import is_of_hub
 from pytest_evals.errors import OptionError
-from pytest_evals.models.checkpoint import commit_of
+from pytest_evals.models.checkpoint import commit_of, provenance
 from pytest_evals.models.registry import parse_spec
-from pytest_evals.models.repositories import Repository, model_repositories
+from pytest_evals.models.repositories import (
+    Repository,
+    model_folders,
+    model_repositories,
+)
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.batches import ask
 from pytest_evals.run.task_identity import public_config
 from pytest_evals.store.files import replace_text
-from pytest_evals.store.hashes import file_hash
+from pytest_evals.store.hashes import FileHashes, file_hash
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -57,15 +63,23 @@ _SHORT = 12
 """Digits of commits."""
 
 
-def write_lock(root: Path, tasks: Iterable[Task], commits: Mapping[str, str]) -> None:
-    """Write the lock of these tasks and repositories.
+def write_lock(
+    session: EvalSession, tasks: Collection[Task], commits: Mapping[str, str]
+) -> None:
+    """Write the lock of these tasks, of these repositories, and of the local folders
+    that tasks and models need.
 
     Raises:
         StoreError: It cannot be written.
     """
+    root = session.config.rootpath
     content = {
         "schema_version": VERSION,
         "repositories": dict(commits),
+        "folders": {
+            file_id(folder, root): _folder_hash(folder, session)
+            for folder in _folders(session.options, tasks)
+        },
         "tasks": {one.name: _entry(one, root) for one in tasks},
     }
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -73,7 +87,8 @@ def write_lock(root: Path, tasks: Iterable[Task], commits: Mapping[str, str]) ->
 
 
 def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
-    """Compare tasks, and the repositories that they and the models need, with the lock.
+    """Compare tasks, and the repositories and folders that they and the models need,
+    with the lock. Tasks that were compared for another model are not compared again.
 
     Raises:
         pytest.UsageError: They differ, or there is no lock that can be read.
@@ -87,7 +102,18 @@ def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
         found = {"commit": before[name]} if name in before else None
         place = f"(for {listed(users)})"
         lines += (f"{one} {place}" for one in _differences(name, found, now))
+    for folder, users in _folders(session.options, tasks).items():
+        name, before = file_id(folder, root), lock.get("folders", {})
+        now = {"files": _folder_hash(folder, session)}
+        found = {"files": before[name]} if name in before else None
+        lines += (
+            f"{one} (for {listed(users)})"
+            for one in _differences(f"folder {name}", found, now)
+        )
     for task in tasks:
+        if task.name in session.shared.locked:
+            continue
+        session.shared.locked.add(task.name)
         now = _entry(task, root)
         found = lock["tasks"].get(task.name)
         what = f"{now['file']}: task {task.name}"
@@ -108,7 +134,9 @@ def needed_repositories(
 ) -> dict[Repository, list[str]]:
     """Return each repository of the Hub that tasks and models need, with its users."""
     found: dict[Repository, list[str]] = {}
-    for repository, user in [*_of_tasks(tasks), *_of_models(options)]:
+    specs = [*_specs_of_tasks(tasks), *_specs_of_options(options)]
+    of_models = ((one, user) for spec, user in specs for one in _repositories(spec))
+    for repository, user in [*_of_tasks(tasks), *of_models]:
         users = found.setdefault(repository, [])
         if user not in users:
             users.append(user)
@@ -127,6 +155,39 @@ def listed(users: list[str], most: int = 3) -> str:
     return ", ".join(users[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def _folders(options: Options, tasks: Iterable[Task]) -> dict[Path, list[str]]:
+    """Return each local folder that tasks and models need, with its users."""
+    found: dict[Path, list[str]] = {}
+    for spec, user in [*_specs_of_tasks(tasks), *_specs_of_options(options)]:
+        with suppress(OptionError):  # a spec of the hook that opens models
+            for folder in model_folders(parse_spec(spec)):
+                users = found.setdefault(folder, [])
+                if user not in users:
+                    users.append(user)
+    return found
+
+
+def _folder_hash(folder: Path, session: EvalSession) -> str:
+    """Hash of the names and contents of the files that loading a model reads."""
+    files = provenance(str(folder), "", FileHashes(session.options.dir))
+    text = canonical(files)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS] if files else ""
+
+
+def _specs_of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[str, str]]:
+    for task in tasks:
+        for source in task.models.values():
+            if isinstance(source, str) and source != JUDGE:
+                yield source, task.name
+
+
+def _specs_of_options(options: Options) -> Iterator[tuple[str, str]]:
+    specs = [one.spec for one in options.models] or [options.model]
+    yield from ((one, "--model") for one in specs if one)
+    if options.judge:
+        yield options.judge, "--evals-judge"
+
+
 def _of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[Repository, str]]:
     for task in tasks:
         path = task.config.get("dataset_path")
@@ -134,16 +195,6 @@ def _of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[Repository, str]]:
             arguments = task.config.get("dataset_kwargs") or {}
             revision = str(arguments.get("revision") or "")
             yield Repository("dataset", path, revision), task.name
-        for source in task.models.values():
-            if isinstance(source, str) and source != JUDGE:
-                yield from ((one, task.name) for one in _repositories(source))
-
-
-def _of_models(options: Options) -> Iterator[tuple[Repository, str]]:
-    specs = [(one.spec, "--model") for one in options.models]
-    for spec, user in [*specs, (options.judge, "--evals-judge")]:
-        if spec:
-            yield from ((one, user) for one in _repositories(spec))
 
 
 def _repositories(text: str) -> list[Repository]:
@@ -219,11 +270,13 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(lock, dict) or lock.get("schema_version") != VERSION:
         raise _invalid(f"{path}: schema_version is not {VERSION}")
     tasks = lock.get("tasks")
-    parts = [lock.get("repositories"), tasks]
+    parts = [lock.get("repositories"), lock.get("folders", {}), tasks]
     if isinstance(tasks, dict):
         parts += tasks.values()
     if not all(isinstance(one, dict) for one in parts):
-        raise _invalid(f"{path}: repositories, tasks and each task must be mappings")
+        raise _invalid(
+            f"{path}: repositories, folders, tasks and each task must be mappings"
+        )
     return lock
 
 

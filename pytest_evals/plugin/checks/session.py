@@ -48,7 +48,7 @@ def check_session(
         for spec in specs:
             check_models(session.config, session.run.inference.answers, spec, tasks)
         check_reference_models(session, ids)
-        if session.options.locked and session.is_first:
+        if session.options.locked:
             from pytest_evals.plugin.checks.lock import check_lock
 
             check_lock(session, tasks)

@@ -96,7 +96,7 @@ class PrefetchMode:
         line = f"{LOCK} is not written"
         if session.exitstatus == pytest.ExitCode.OK:
             try:
-                write_lock(self._config.rootpath, tasks, commits)
+                write_lock(self._config.stash[SESSION], tasks, commits)
                 line = f"{LOCK} is written; --evals-locked compares runs with it"
             except StoreError as error:
                 line += f": {error}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.node_names import document_start, node_label
+from pytest_evals.core.node_names import document_start, gate_name, node_label
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
@@ -65,7 +65,7 @@ def gate_lines(
     if isinstance(result, GroupResult):
         group = result.group
         lines += member_lines(verdict, result)
-        command = _again(group.source.path, [group.name])
+        command = _again(group.source.path, [_rerun(group.name, verdict, model)])
         return lines + command * is_rerunnable
     ids, start = ids_by_index(result), _start(result.task, model)
     chosen = _chosen(verdict, result, ids) if n_examples else {}
@@ -78,7 +78,9 @@ def gate_lines(
     if not is_rerunnable:
         return lines
     first = next((_name(r, start, ids) for rs in chosen.values() for r in rs), "")
-    names = [result.task.node_name, *filter(None, (first,))]
+    label = node_label(model, result.task.variant)
+    whole = _rerun(result.task.node_name, verdict, label)
+    names = [whole, *filter(None, (first,))]
     return lines + _again(result.task.source.path, names)
 
 
@@ -241,6 +243,12 @@ def _again(path: Path, names: Sequence[str]) -> list[str]:
     more = [f"    pytest {node} -v" for node in nodes[1:]]
     heading = "  run again, with the same options"
     return ["", heading, f"    pytest {nodes[0]}", *more]
+
+
+def _rerun(name: str, verdict: Verdict, label: str) -> str:
+    """The end of a node id that runs a gate again: the task or group, or the gate if
+    these have documents of other models or variants, too."""
+    return f"{name}::{gate_name(verdict.gate.id, label)}" if label else name
 
 
 def _start(task: Task, model: str = "") -> str:
