@@ -183,7 +183,9 @@ _SIGN = re.compile(
 )
 _TOP_SIGN = re.compile(
     rb"""^(?:[{-][ \t]*)? (?:[!&]\S*[ \t]+)*
-    (["']?)(?:task|prompt|rows|dataset|score)\1[ \t]*:(?:\s|$)""",
+    (["']?)(?:task|prompt|rows|dataset|score)\1[ \t]*:(?:\s|$)
+    | ^[ \t]*(["'])(?:prompt|rows|dataset|score)\2[ \t]*:(?:\s|$)  # as in JSON
+    | ^\?[ \t]+(["']?)(?:task|prompt|rows|dataset|score|gates)\3[ \t]*$""",
     re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 
@@ -213,7 +215,7 @@ def lookalike_bytes(path: Path) -> bytes:
         raw = raw_of(path)
         text = _lines(as_utf8(raw))
         signs = (_SIGN, _TOP_SIGN, _FOREIGN_SIGN)
-        is_like = any(sign.search(text) for sign in signs)
+        is_like = is_gates_name(path) or any(sign.search(text) for sign in signs)
         return raw if is_like and dialect(raw) is None else b""
     name = YAML_NAME.match(path.name)
     if name and name[1] != path.name and path.with_name(name[1]).exists():

@@ -225,6 +225,7 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
                 if found and found.is_error and (has_gates(one) or is_single):
                     return lost(found, "remove the dash before its first key")
             return None
+    text = _EXPLICIT_KEY.sub(r"\1:", text)
     keys = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
     any_gates = any(key.casefold() == "gates" for _, key in keys)
     for number, outer in enumerate(sorted({indent for indent, _ in keys})):
@@ -245,6 +246,7 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
 _PROPERTIES = r"(?:[!&]\S*[ \t]+)*"
 """The tag and the anchor of a key, as in ``!!str gates:``."""
 _FLOW_KEY = re.compile(rf"""[{{,][ \t]*{_PROPERTIES}["']?(\w+)["']?[ \t]*:""")
+_EXPLICIT_KEY = re.compile(r"""^\?[ \t]+(["']?\w+["']?)[ \t]*\n:""", re.MULTILINE)
 _KEY = re.compile(
     rf"""^[ \t]*(?:[-?][ \t]+)?{_PROPERTIES}["']?(\w+)["']?[ \t]*:""", re.MULTILINE
 )

@@ -93,6 +93,11 @@ def load_folder(
         yield from loaded
 
 
+def eval_files(folder: Path) -> Iterator[Path]:
+    """Yield all eval files below a folder, sorted by name."""
+    yield from (path for path in _files(folder) if _is_selected(path))
+
+
 def is_skipped(path: Path) -> bool:
     """Return whether a file or folder is skipped when its parent folder is named."""
     return any(fnmatch(path.name, pattern) for pattern in _SKIPPED)

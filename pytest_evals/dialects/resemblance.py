@@ -158,7 +158,8 @@ def resemblance(values: Mapping[Any, Any]) -> Resemblance | None:
     kinds = (_to(kind, values) for kind in (EVAL, TASK, GROUP, _LATTICEFLOW))
     if found := [*filter(None, kinds)]:
         return max(found, key=lambda one: (one.is_error, one.n_keys))
-    is_gates = are_gates(value_of(values, "gates"))
+    names = [str(key) for key in values if are_gates(values[key])]
+    is_gates = any(nearest("gates", [name], _LEAST) for name in names)
     return Resemblance(None, is_error=False, n_keys=1, missing={}) if is_gates else None
 
 
