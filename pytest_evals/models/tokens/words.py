@@ -86,11 +86,15 @@ class WordIds:
             # One look-up for each word; the rest is done by NumPy.
             order = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64)
             n_known = len(self._ends) - 1
-            while n_known < len(self._numbers):
-                new = islice(self._numbers, n_known, n_known + AT_ONCE)
-                for words in chunks(list(new), len, CHUNK):
-                    self._learn(words)
-                n_known = len(self._ends) - 1
+            try:
+                while n_known < len(self._numbers):
+                    new = islice(self._numbers, n_known, n_known + AT_ONCE)
+                    for words in chunks(list(new), len, CHUNK):
+                        self._learn(words)
+                    n_known = len(self._ends) - 1
+            except BaseException:  # words without ids would shift those of later ones
+                self._forget()
+                raise
             ids, ends = self._ids, self._ends
         starts = ends[order]
         n_ids = ends[order + 1] - starts
