@@ -414,3 +414,19 @@ def test_logits_that_are_not_numbers_are_an_error(saved_model, ask):
     assert short.error == ""
     assert long.logprob is None
     assert "not numbers" in long.error
+
+
+def test_half_of_a_surrogate_pair_is_an_error_of_its_request_only(oracle):
+    encoder = RequestEncoder(oracle("gpt2").tokenizer, HfSettings(target="x"), 400)
+    bad, good = "one \ud800 two", "one two"
+
+    def failed(found):
+        return ["surrogate" in str(one) for one in found]
+
+    assert failed(encoder.prompts([bad, good])) == [True, False]
+    assert failed(encoder.texts([good, bad])) == [False, True]
+    pairs = [(good, bad), (bad, good), (good, good)]
+    found = encoder.pairs([Loglikelihood(*pair) for pair in pairs])
+    assert failed(found) == [True, True, False]
+    fresh = RequestEncoder(oracle("gpt2").tokenizer, HfSettings(target="x"), 400)
+    assert encoder.prompts([good])[0].tolist() == fresh.prompts([good])[0].tolist()

@@ -113,7 +113,7 @@ class RequestEncoder:
         for request in requests:
             try:
                 context = self.render(request.context)
-                texts.append(_moved(context, request.continuation))
+                texts.append(_moved(context, _whole(request.continuation)))
             except InvalidRequestError as why:
                 texts.append(why)
         good = [pair for pair in texts if not isinstance(pair, InvalidRequestError)]
@@ -157,9 +157,16 @@ class RequestEncoder:
 
     def texts(self, texts: Iterable[str]) -> list[Ids | InvalidRequestError]:
         """Ids of whole documents for rolling log-likelihoods."""
-        texts = list(texts)
-        known = self.encode(texts)
-        return [self._checked(known[text]) for text in texts]
+        found: list[str | InvalidRequestError] = []
+        for text in texts:
+            try:
+                found.append(_whole(text))
+            except InvalidRequestError as why:
+                found.append(why)
+        known = self.encode(text for text in found if isinstance(text, str))
+        return [
+            self._checked(known[one]) if isinstance(one, str) else one for one in found
+        ]
 
     def decode(self, ids: Sequence[int], specials: bool = False) -> str:
         """The decoded string, with or without special tokens."""
@@ -205,12 +212,13 @@ class RequestEncoder:
         cached.
 
         Raises:
-            InvalidRequestError: There is no template, or it refuses the chat.
+            InvalidRequestError: There is no template, it refuses the chat, or the text
+                has half of a surrogate pair.
         """
         text = prompt if isinstance(prompt, str) else self._rendered(prompt)
         if isinstance(text, InvalidRequestError):
             raise text
-        return text
+        return _whole(text)
 
     def _render(self, prompt: tuple[Message, ...]) -> str | InvalidRequestError:
         try:
@@ -328,6 +336,20 @@ class RequestEncoder:
                 f"{self.n_embeddings}; is this the model's own tokenizer?"
             )
         return ids
+
+
+def _whole(text: str) -> str:
+    """The text, if tokenizers take it: they refuse half of a surrogate pair."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = ascii(text[error.start])
+            raise InvalidRequestError(
+                f"the prompt has half of a surrogate pair, {half}, at position "
+                f"{error.start}: it is no character"
+            ) from None
+    return text
 
 
 def _moved(context: str, continuation: str) -> tuple[str | None, str]:
