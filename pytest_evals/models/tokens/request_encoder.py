@@ -347,7 +347,7 @@ def _whole(text: str) -> str:
             half = ascii(text[error.start])
             raise InvalidRequestError(
                 f"the prompt has half of a surrogate pair, {half}, at position "
-                f"{error.start}: it is no character"
+                f"{error.start}; tokenizers refuse it"
             ) from None
     return text
 
