@@ -146,7 +146,8 @@ GATES = {
 
 # Options that exclude documents or gates from a run, or do not run it.
 SELECTING = {
-    "tasks", "python-files", "cache-info", "only", "plan", "validate", "cache", "limit", "sample",
+    "tasks", "python-files", "cache-info", "only", "plan", "prefetch", "validate",
+    "cache", "limit", "sample",
 }  # fmt: skip
 
 MODELS = (

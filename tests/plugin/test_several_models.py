@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 
 import pytest
 
@@ -309,3 +311,32 @@ def test_names_with_which_two_documents_have_one_id_are_refused(sums):
     result = sums.runpytest(*models)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*both have a document sums.yaml::sums?good-x-a?"])
+
+
+@pytest.mark.slow
+def test_models_with_the_same_tokenizer_share_encoded_requests(
+    pytester, tiny_model_path
+):
+    from safetensors.torch import load_file, save_file
+
+    other = pytester.path / "other"
+    shutil.copytree(tiny_model_path, other)
+    weights = load_file(other / "model.safetensors")
+    weights = {name: value * 1.01 for name, value in weights.items()}
+    save_file(weights, other / "model.safetensors", {"format": "pt"})
+    rows = [json.dumps({"q": f"question {i}: {'cat ' * 99}"}) for i in range(300)]
+    (pytester.path / "rows.jsonl").write_text("\n".join(rows))
+    (pytester.path / "quiz.yaml").write_text(
+        "dataset: rows.jsonl\nprompt: '{{q}}'\ntarget: x\nscore: exact\n"
+        "generation: {max_tokens: 1}\n"
+    )
+    kept = pytester.path / ".evals" / "cache" / "encoded"
+    models = [f"--model=a=hf:{tiny_model_path}", f"--model=b=hf:{other}"]
+    pytester.runpytest_inprocess("quiz.yaml", models[0]).assert_outcomes(failed=0)
+    files = [*kept.iterdir()]
+    assert files
+    for file in files:
+        os.utime(file, (1, 1))
+    pytester.runpytest_inprocess("quiz.yaml", *models).assert_outcomes(failed=0)
+    assert sorted(kept.iterdir()) == sorted(files)
+    assert all(file.stat().st_mtime > 1 for file in files)  # a's responses are stored

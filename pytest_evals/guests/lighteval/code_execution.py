@@ -60,7 +60,7 @@ def code_execution(module: ModuleType, inputs: Collection[str]) -> CodeExecution
         itself = itself or (found and f"{found} in {file.name}")
         in_sandbox = in_sandbox or any(map(_is_of_sandbox, vars(one).values()))
         in_sandbox = in_sandbox or (
-            "evaluate" in source and any(f'"{name}"' in source for name in CODE_EVAL)
+            "evaluate" in source and any(name in source for name in CODE_EVAL)
         )
     return CodeExecution(itself, in_sandbox)
 

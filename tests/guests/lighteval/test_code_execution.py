@@ -11,7 +11,7 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.errors import TaskFileError
+from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.guests.lighteval.metrics.codegen import translate_private_test_cases
 from pytest_evals.guests.lighteval.tasks import load_tasks
 from pytest_evals.sandbox.levels import SandboxError
@@ -133,8 +133,13 @@ def test_code_that_uses_the_sandbox_needs_consent_only_without_a_boundary(
 
 def test_hidden_tests_of_livecodebench_are_read_without_running_their_pickle():
     tests = [{"input": "1", "output": "2"}]
-    encoded = base64.b64encode(zlib.compress(pickle.dumps(json.dumps(tests))))
-    assert translate_private_test_cases(encoded.decode()) == tests
-    harmful = base64.b64encode(zlib.compress(pickle.dumps(print)))
-    with pytest.raises(pickle.UnpicklingError, match=r"builtins\.print"):
-        translate_private_test_cases(harmful.decode())
+
+    def encoded(value: object, protocol: int) -> str:
+        return base64.b64encode(zlib.compress(pickle.dumps(value, protocol))).decode()
+
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        found = translate_private_test_cases(encoded(json.dumps(tests), protocol))
+        assert found == tests
+        for harmful in (print, ["[]"], ("[]", print)):
+            with pytest.raises(DocumentError, match="must be a pickled string"):
+                translate_private_test_cases(encoded(harmful, protocol))

@@ -81,7 +81,7 @@ function legend(counts, task = "") {
   )));
 }
 
-/** What holds for the whole run; notes on a comparison stand on its own page. */
+/** What holds for the whole run; notes on a comparison are on its own page. */
 function noticesOf(facts) {
   const { comparison } = facts;
   const n = (comparison?.differences ?? []).length + (comparison?.warnings ?? []).length;
