@@ -147,7 +147,7 @@ def translate_private_test_cases(encoded_data: str) -> Any:
     others = {name for name, _ in parts} - _OF_STRING
     if others or len(texts) != 1:
         raise DocumentError("private_test_cases must be a pickled string")
-    return json.loads(texts[0])
+    return json.loads(str(texts[0]))
 
 
 def _tests(doc: Doc) -> Cases:
