@@ -1,5 +1,4 @@
-"""Other forms of the same content: lists of one, a mapping without its list, keys
-without a value."""
+"""Legal forms of the same content, and keys whose values are of another kind."""
 
 from __future__ import annotations
 
@@ -15,8 +14,6 @@ _MAPPINGS = frozenset(
     }
 )
 _LISTS = frozenset({"scorers", "solvers", "tasks"})
-_OF_TEXTS = frozenset({"choices", "metadata", "serve_args", "server_args"})
-"""Lists of texts, also with one."""
 _VALUES = frozenset(
     {
         *("accuracy", "accuracy_threshold", "alpha", "beta", "command", "config"),
@@ -30,33 +27,18 @@ _VALUES = frozenset(
 
 
 def usual(content: Any) -> Any:
-    """Return the content of a gate file in the form that its project writes."""
+    """Return the content of a gate file without keys that only hold anchors, and
+    without sections that have no value."""
     if isinstance(content, list):
         return [usual(one) for one in content]
     if not isinstance(content, dict):
         return content
-    values = {
+    return {
         key: usual(value)
         for key, value in content.items()
-        if not str(key).startswith(("x-", "."))  # what anchors are on
+        if not str(key).startswith(("x-", "."))
+        and not (value is None and (key in _MAPPINGS or key in _LISTS))
     }
-    found = {key: _usual(key, value) for key, value in values.items()}
-    return {key: value for key, value in found.items() if not _is_absent(key, value)}
-
-
-def _usual(key: object, value: Any) -> Any:
-    if key in _LISTS and isinstance(value, dict):
-        return [value]
-    is_list = isinstance(value, list) and bool(value)
-    if is_list and key in _MAPPINGS and all(isinstance(one, dict) for one in value):
-        return {name: one for each in value for name, one in each.items()}
-    if is_list and len(value) == 1 and key not in _OF_TEXTS:
-        return value if isinstance(value[0], dict | list) else value[0]
-    return value
-
-
-def _is_absent(key: object, value: object) -> bool:
-    return value is None and (key in _MAPPINGS or key in _LISTS)
 
 
 def check_forms(content: Any, place: str = "") -> None:
