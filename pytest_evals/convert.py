@@ -96,12 +96,8 @@ def _convert(path: Path, folder: Path) -> str:
     if folder.exists():
         raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
     folder.mkdir(parents=True)
-    head = _head(path, found.owner, suite)
-    for name, keys in suite.files.items():
-        (folder / f"{name}.yaml").write_text("\n".join([*head, *_keys(keys), ""]))
-    if not suite.files:
-        text = "\n".join([*head, *_suite(path, suite), ""])
-        (folder / "suite.yaml").write_text(text, "utf-8")
+    text = _suite(path, found.owner, suite)
+    (folder / "suite.yaml").write_text(text, "utf-8")
     if suite.gates:
         (folder / "gates.yaml").write_text(_gates(path, suite), "utf-8")
     lines = [f"{path} ({found.owner}) -> {folder}"]
@@ -137,24 +133,18 @@ def _documents(path: Path) -> list[Mapping[str, Any]]:
     return [YamlParser(path).read(part).values for part in filled]
 
 
-def _head(path: Path, owner: str, suite: Converted) -> list[str]:
-    """The comment at the start of a file."""
+def _suite(path: Path, owner: str, suite: Converted) -> str:
     lines = [f"# From {path.name}, a gate file of {owner}. To run it:"]
     lines += [f"#   {one}" for each in suite.commands for one in safe_lines(each)]
-    return lines + [f"# Not converted: {one_line(one)}" for one in suite.left_out]
-
-
-def _suite(path: Path, suite: Converted) -> list[str]:
-    if suite.file is not None:
-        return _keys(suite.file)
-    names = [task["task"] for task in suite.tasks]
-    group = f"{path.stem}-suite" if path.stem in names else path.stem
-    tasks = [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
-    return [f"group: {json.dumps(group)}", "task:", *tasks]
-
-
-def _keys(values: Mapping[str, Any]) -> list[str]:
-    return [f"{key}: {json.dumps(value)}" for key, value in values.items()]
+    lines += [f"# Not converted: {one_line(one)}" for one in suite.left_out]
+    if suite.file is None:
+        names = [task["task"] for task in suite.tasks]
+        group = f"{path.stem}-suite" if path.stem in names else path.stem
+        lines += [f"group: {json.dumps(group)}", "task:"]
+        lines += [f"  - {json.dumps(dict(task))}" for task in suite.tasks]
+    else:
+        lines += [f"{key}: {json.dumps(value)}" for key, value in suite.file.items()]
+    return "\n".join([*lines, ""])
 
 
 def _gates(path: Path, suite: Converted) -> str:

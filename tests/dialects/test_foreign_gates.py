@@ -151,13 +151,10 @@ def test_each_format_becomes_a_suite_or_a_reason(pytester, capsys):
         "evals/name_h100",
         "evals/test_text_models",
     }
-    assert {*Path("evals/eval").iterdir()} == {
-        Path("evals/eval/letters.yaml"),
-        Path("evals/eval/numbers.yaml"),
-    }
     assert "not converted: tensorrt_llm/gsm8k.yaml: 'evals/gsm8k' exists" in err
     assert "acceptance_length.yaml: a gate file of TensorRT-LLM: it has" in err
     assert "serve.yaml: a gate file of vllm-ascend: AISBench" in err
+    assert "eval.yaml: a gate file of the Hugging Face Hub" in err
     for listed in (
         "a metric of sums: it has no value",
         "moe_layers: not supported",
@@ -166,8 +163,6 @@ def test_each_format_becomes_a_suite_or_a_reason(pytester, capsys):
         "reasoning_effort: not supported",
         "num_examples=5000 of mmlu",
         "scheme: how the compressed model is made",
-        "the task tools: the solver use_tools: its tools are Python",
-        "numbers: the scorer model_graded_fact: write a judge with a rubric",
     ):
         assert f"not converted: {listed}" in out
     assert gates_of(Path("evals/Instruct-8B/gates.yaml")) == [
@@ -337,53 +332,6 @@ def test_a_file_that_is_not_converted_has_a_reason(pytester, capsys, text, reaso
     assert main(["convert", "a.yaml"]) == 1
     assert reason in capsys.readouterr().err
     assert not (pytester.path / "evals").exists()
-
-
-HUB_APP = """
-import json
-
-ANSWERS = {
-    "1+1?": ["So ANSWER: C\\nANSWER: B", "It is 3, no: it is 2"],
-    "2+2?": ["answer: a.", "It is 4.0"],
-    "3+3?": ["ANSWER: A, B", "It is 7"],
-}
-
-
-def respond(messages):
-    with open("asked.jsonl", "a") as file:
-        file.write(json.dumps(messages) + "\\n")
-    text = messages[-1]["content"]
-    (answers,) = [v for k, v in ANSWERS.items() if k in text]
-    return answers["Solve" in text]
-"""
-
-
-def test_evals_of_the_hub_have_the_prompts_and_scores_of_inspect(pytester):
-    """By inspect-ai's documentation: a line ``ANSWER: B`` comes before one in a
-    sentence, several letters are wrong, and a pattern takes the first match."""
-    converted(pytester.path, "hub")
-    rows = [
-        {"question": "1+1?", "answer": 1, "options": ["1", "2", "3"], "result": "2"},
-        {"question": "2+2?", "answer": "A", "options": ["4", "5"], "result": "4"},
-        {"question": "3+3?", "answer": "A", "options": ["6", "5"], "result": "6"},
-    ]
-    for name in ("letters", "numbers"):
-        path = Path(f"evals/eval/{name}.yaml")
-        lines = "".join(json.dumps({**row, "topic": "sums"}) + "\n" for row in rows)
-        path.with_name("rows.jsonl").write_text(lines)
-        values = yaml.safe_load(path.read_text())
-        path.write_text(yaml.safe_dump({**values, "dataset": "rows.jsonl"}))
-    pytester.makepyfile(app=HUB_APP)
-    done = pytester.runpytest("--model=python:app:respond,concurrency=1", "evals/eval")
-    done.stdout.fnmatch_lines(
-        ["letters *exact   0.667*", "numbers *equals  0.667*", "* exact   0.333*"]
-    )
-    asked = [json.loads(one) for one in Path("asked.jsonl").read_text().splitlines()]
-    system, user = asked[0]
-    assert system == {"role": "system", "content": "Be brief about sums."}
-    assert user["content"].startswith("Answer the following multiple choice question.")
-    assert user["content"].endswith("is one of A,B,C.\n\n1+1?\n\nA) 1\nB) 2\nC) 3")
-    assert [{"role": "user", "content": "Solve {this}: 1+1?"}] in asked
 
 
 def _texts_of_numbers(content):

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_evals.dialects.foreign_gates.hub import convert_hub
 from pytest_evals.dialects.foreign_gates.sglang import convert_sglang
 from pytest_evals.dialects.foreign_gates.suite import (
     Converted,
@@ -222,7 +221,6 @@ CONVERTERS = {
     "vllm-ascend": convert_ascend,
     "llm-compressor": convert_compressor,
     "perf-eval": convert_perf_eval,
-    "hub": convert_hub,
 }
 """Name of a format → its converter: content, folder of the suite, and name of the file
 without its suffix → the suite."""

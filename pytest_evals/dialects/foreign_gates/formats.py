@@ -109,7 +109,13 @@ FORMATS = (
         _is_acceptance,
         "it has acceptance lengths of speculative decoding, not scores of documents",
     ),
-    GateFormat("hub", "the Hugging Face Hub (eval.yaml)", _is_hub),
+    GateFormat(
+        "hub",
+        "the Hugging Face Hub (eval.yaml)",
+        _is_hub,
+        "it describes tasks for inspect-ai, which has its own prompts and scorers; "
+        "judge its logs by 'python -m pytest_evals judge'",
+    ),
 )
 
 

@@ -9,18 +9,18 @@ from pytest_evals.dialects.foreign_gates.suite import UnconvertibleError
 
 _MAPPINGS = frozenset(
     {
-        *("env", "env_vars", "eval", "field_spec", "lm_eval", "lmeval", "ready"),
+        *("env", "env_vars", "eval", "lm_eval", "lmeval", "ready"),
         *("serve", "server", "vllm"),
     }
 )
-_LISTS = frozenset({"scorers", "solvers", "tasks"})
+_LISTS = frozenset({"tasks"})
 _VALUES = frozenset(
     {
-        *("accuracy", "accuracy_threshold", "alpha", "beta", "command", "config"),
-        *("epochs", "limit", "max_concurrency", "max_model_len", "max_tokens"),
+        *("accuracy", "accuracy_threshold", "alpha", "beta", "command"),
+        *("limit", "max_concurrency", "max_model_len", "max_tokens"),
         *("dtype", "metric_threshold", "tensor_parallel_size"),
         *("model_name", "num_fewshot", "num_questions", "num_samples", "rtol"),
-        *("score_threshold", "sigma", "split", "startup_max_wait_seconds", "task"),
+        *("score_threshold", "sigma", "startup_max_wait_seconds", "task"),
         *("temperature", "tolerance", "value"),
     }
 )

@@ -55,13 +55,11 @@ class Converted:
     Args:
         tasks: Tasks of lm-eval that are its group.
         file: Its own task file instead of a group.
-        files: Its own evals, by name, instead of a group.
         left_out: Parts of the file that are not converted, with the reason.
     """
 
     tasks: list[Mapping[str, Any]] = field(default_factory=list)
     file: Mapping[str, Any] | None = None
-    files: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     gates: list[ConvertedGate] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
