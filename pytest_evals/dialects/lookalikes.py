@@ -218,7 +218,10 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
         return Lookalike(Problem(what, fault.where, fix or fault.fix), is_error)
 
     with suppress(yaml.YAMLError, RecursionError):
-        if isinstance(entries := yaml.load(text, yaml.BaseLoader), list):
+        entries = yaml.load(text, yaml.BaseLoader)
+        if isinstance(entries, dict) and (found := resemblance(entries)):
+            return lost(found, is_error=found.is_error)  # its encoding is wrong
+        if isinstance(entries, list):
             for _, one in _inner(entries):
                 found = resemblance(one)
                 is_single = len(entries) == 1 and found and not found.missing

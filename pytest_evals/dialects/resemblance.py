@@ -158,9 +158,9 @@ def resemblance(values: Mapping[Any, Any]) -> Resemblance | None:
     kinds = (_to(kind, values) for kind in (EVAL, TASK, GROUP, _LATTICEFLOW))
     if found := [*filter(None, kinds)]:
         return max(found, key=lambda one: (one.is_error, one.n_keys))
-    names = [str(key) for key in values if are_gates(values[key])]
-    is_gates = any(nearest("gates", [name], _LEAST) for name in names)
-    return Resemblance(None, is_error=False, n_keys=1, missing={}) if is_gates else None
+    if not _lists_gates(values):
+        return None
+    return Resemblance(None, is_error=False, n_keys=1, missing={})
 
 
 def _to(kind: FileKind, values: Mapping[Any, Any]) -> Resemblance | None:
@@ -236,6 +236,21 @@ _NAMES = {"metric", "id", "task"}
 
 
 def has_gates(values: Mapping[Any, Any]) -> bool:
-    """Whether a file has gates, at its top or in its metadata."""
-    places = values, value_of(values, "metadata")
-    return any(are_gates(value_of(place, "gates")) for place in places)
+    """Whether a file has gates, at its top or anywhere in its metadata; the key may be
+    misspelt."""
+    return _lists_gates(values) or _holds_gates(value_of(values, "metadata"))
+
+
+def _lists_gates(values: Mapping[Any, Any]) -> bool:
+    return any(
+        are_gates(value) and nearest("gates", [str(key).casefold()], _LEAST)
+        for key, value in values.items()
+    )
+
+
+def _holds_gates(values: object, depth: int = 4) -> bool:
+    """Whether a mapping, or one in it, has gates; aliases can nest without end."""
+    if not isinstance(values, Mapping) or not depth:
+        return False
+    inner = (_holds_gates(value, depth - 1) for value in values.values())
+    return _lists_gates(values) or any(inner)

@@ -56,6 +56,11 @@ def message_about(tmp_path, monkeypatch):
             "but its keys are below 'eval'",
         ),
         ('prompt: "{{q}}"\n  rows:\n  - q: a\nscore: exact\n', 2, "cannot be read"),
+        (
+            "group: g\ntaskk: [a]\nmetadata: {old: {gate: {metric: acc, min: 1}}}\n",
+            2,
+            "has no key 'taskk'",
+        ),
         ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
         (
             "\tprompt: '{{q}}'\n!!str rows: [{q: a}]\nscore: exact\n"
@@ -119,6 +124,9 @@ def test_a_gates_file_is_not_run_by_itself(message_about):
 
 
 def test_encoding_and_file_extension_are_reported(message_about):
+    latin = "ggates: [quiz/exact >= 0.9]  # é".encode("latin-1")
+    message = message_about(latin, "gates (1).yaml")
+    assert "like a gates file, but cannot be read: the file is not UTF-8" in message
     text = f"task: quiz\n{REST}"
     assert "its encoding is UTF-16" in message_about(text.encode("utf-16"))
     assert "its name does not end in .yaml" in message_about(text, "quiz.YAML")
