@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, NamedTuple
@@ -113,13 +113,14 @@ class ModelComparison:
         """
         if rows == "matrix":
             columns = ("task", "id", *self.models, "agreement")
-            return as_frame(self._matrix(), columns)
+            return as_frame(self.matrix(), columns)
         if rows == "metrics":
             return as_frame(self._numbers(), ("task", "metric", "model", "value"))
         hint = suggestion(str(rows), ["matrix", "metrics"])
         raise OptionError(f"to_pandas(): unknown rows {rows!r}{hint}")
 
-    def _matrix(self) -> Iterator[dict[str, Any]]:
+    def matrix(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of ``to_pandas("matrix")``."""
         for one in self.documents:
             cells = dict(zip(self.models, one.correct, strict=True))
             yield {"task": one.task, "id": one.id, **cells, "agreement": one.agreement}
@@ -169,3 +170,19 @@ def difference(one: ModelMetric) -> float | None:
     if change is None or change.before is None or change.now is None:
         return None
     return change.now - change.before
+
+
+def matrix_of(found: Sequence[ModelComparison]) -> Any:
+    """A ``pandas.DataFrame`` with the matrices of comparisons below each other.
+
+    Raises:
+        OptionError: There are none.
+        MissingExtraError: pandas is not installed.
+    """
+    if not found:
+        raise OptionError(
+            "to_pandas(): 'matrix' needs an eval with variants, or models"
+        )
+    names = dict.fromkeys(name for one in found for name in one.models)
+    rows = (row for one in found for row in one.matrix())
+    return as_frame(rows, ("task", "id", *names, "agreement"))

@@ -12,13 +12,13 @@ from pytest_evals.core.display import as_frame, as_html, as_text, number
 from pytest_evals.core.document_rows import document_row
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.model_comparison import ModelComparison
+from pytest_evals.core.model_comparison import ModelComparison, matrix_of
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
 from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.masking.values import masked, masked_text
 
-Rows = Literal["metrics", "gates", "documents", "changes"]
+Rows = Literal["metrics", "gates", "documents", "changes", "matrix"]
 """The rows of a data frame."""
 
 
@@ -284,14 +284,17 @@ class RunResult:
         of correctness since the baseline.
 
         Args:
-            rows: ``metrics``, ``gates``, ``documents`` or ``changes``.
+            rows: ``metrics``, ``gates``, ``documents`` or ``changes``; or ``matrix``: a
+                row for each document of evals with variants, and a column for each.
 
         Raises:
-            OptionError: ``rows`` has another value.
+            OptionError: ``rows`` has another value, or no eval has variants.
             MissingExtraError: pandas is not installed.
         """
+        if rows == "matrix":
+            return matrix_of(self.variants)
         if rows not in _ROWS:
-            hint = suggestion(str(rows), [*_ROWS])
+            hint = suggestion(str(rows), [*_ROWS, "matrix"])
             raise OptionError(f"to_pandas(): unknown rows {rows!r}{hint}")
         return as_frame(_ROWS[rows](self), _COLUMNS[rows])
 

@@ -9,25 +9,28 @@ import pytest
 from _pytest.compat import NOTSET
 from _pytest.python import FunctionDefinition, Metafunc
 
-from pytest_evals.dialects.native.cases import ONE_CALL, ParameterSet
+from pytest_evals.core.node_names import document_id
+from pytest_evals.dialects.native.cases import ONE_SET, ParameterSet
 from pytest_evals.dialects.native.python import Eval
 
 Refuse = Callable[..., None]
 """Raises a problem of the eval: what, and the fix."""
+_NOT_IN_NAMES = str.maketrans("[]/", "()_")
 
 
 def parameter_sets(
     node: pytest.Collector, found: Eval, refuse: Refuse
 ) -> Sequence[ParameterSet]:
-    """The parameter sets of an eval, with pytest's ids; one without parameters if it
-    has no marker.
+    """The parameter sets of an eval, its variants, with pytest's ids; one without
+    parameters if it has no marker. Ids that are equal once they are as short as those
+    of documents are numbered.
 
     Raises:
         TaskFileError: The marker is invalid, or uses what evals do not support.
     """
     marks = [mark for mark in node.own_markers if mark.name == "parametrize"]
     if not marks:
-        return ONE_CALL
+        return (ONE_SET,)
     if any(mark.kwargs.get("indirect") for mark in marks):
         refuse(
             "parametrize with indirect=True is not supported",
@@ -43,7 +46,10 @@ def parameter_sets(
                 "remove the marks, or mark the eval",
             )
         sets.append(ParameterSet(call.id, dict(call.params)))
-    return sets
+    names = [document_id(one.id).translate(_NOT_IN_NAMES) for one in sets]
+    if not all(names) or len({*names}) < len(names):
+        names = [f"{'-'.join(one.values)}{n}" for n, one in enumerate(sets)]
+    return [one._replace(id=name) for one, name in zip(sets, names, strict=True)]
 
 
 def _calls(

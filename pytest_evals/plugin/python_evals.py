@@ -16,7 +16,6 @@ from _pytest.mark.structures import get_unpacked_marks
 
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.detect import raw_of
-from pytest_evals.dialects.native.parts import EvalParts
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import eval_task
@@ -197,7 +196,7 @@ class EvalNode(TaskFile):
         self.keywords.update((mark.name, mark) for mark in self.own_markers)
         self.add_marker("evals")
         self._requested: Mapping[str, list[FunctionScorer]] = {}
-        self._task: Task | None = None
+        self._tasks: Sequence[Task] = ()
         self.parameters: Mapping[str, Any] = {}
         """Parameters of the function of cases, which are not fixtures."""
         self.per_document = False
@@ -213,40 +212,46 @@ class EvalNode(TaskFile):
         Raises:
             EvalsError: The eval has problems.
         """
-        task = self._read() if of_first is None else self._shared(of_first)
-        if task is None:
-            return []
+        self._tasks = self._read() if of_first is None else self._shared(of_first)
         session = self.evals
         nodes: list[pytest.Item | pytest.Collector] = []
-        for run in session.suite.add([task], self.path, self.parent_id):
+        gates: list[pytest.Collector] = []
+        for run in session.suite.add(self._tasks, self.path, self.parent_id):
             assert isinstance(run, TaskRun)
             known = session.evals.setdefault(run.nodeid, self)
             if session.deduplication.take(run, known):
-                nodes += [*self.collected_documents(run), *self.gates(run)]
-        return nodes
+                nodes += self.collected_documents(run)
+                gates += self.gates(run)
+        return [*nodes, *gates]
 
-    def _shared(self, of_first: EvalNode) -> Task | None:
+    def _shared(self, of_first: EvalNode) -> Sequence[Task]:
         self._requested = of_first._requested
         self.parameters, self.per_document = of_first.parameters, of_first.per_document
-        return of_first._task
+        return of_first._tasks
 
-    def _read(self) -> Task | None:
-        """Return the task; ``None`` if it is not selected."""
+    def _read(self) -> Sequence[Task]:
+        """Return a task for each parameter set; none if the eval is not selected."""
         self._check_marks()
         session, found = self.evals, self.eval
-        if not session.task_options.takes([found.name, *found.settings.tags]):
-            return None
+        options = session.task_options
+        if not options.takes([found.name, *found.settings.tags]):
+            return ()
         refuse_early(self.config, session.tested)
-        calls = parameter_sets(self, found, self.refuse)
-        self.parameters = calls[0].values
-        parts = found.parts(session.task_options, _CaseFixtures(self), calls)
-        self._requested = fixtures_of_scorers(parts.scorers)
-        self._check_scorer_fixtures(parts)
-        parts = replace(parts, begins_early=not self.per_document)
-        self._task = eval_task(parts, session.task_options)
-        if session.model:
-            self._task = session.shared.prompts.shared_task(self._task)
-        return self._task
+        variants = parameter_sets(self, found, self.refuse)
+        self.parameters = variants[0].values
+        values = _CaseFixtures(self)
+        every = [found.parts(options, values, one) for one in variants]
+        self._requested = fixtures_of_scorers([s for one in every for s in one.scorers])
+        self._check_scorer_fixtures()
+        tasks = [
+            replace(
+                eval_task(replace(parts, begins_early=not self.per_document), options),
+                variant=one.id,
+            )
+            for one, parts in zip(variants, every, strict=True)
+        ]
+        share = session.shared.prompts.shared_task
+        return [*map(share, tasks)] if session.model else tasks
 
     @property
     def parent_id(self) -> str:
@@ -284,7 +289,7 @@ class EvalNode(TaskFile):
                 fix = "request fixtures as arguments"
                 raise TaskFileError([Problem(text, self.eval.place, fix)])
 
-    def _check_scorer_fixtures(self, parts: EvalParts) -> None:
+    def _check_scorer_fixtures(self) -> None:
         for name, scorers in self._requested.items():
             scope = self.fixture_scope(name, f"the scorer {scorers[0].name!r}")
             self.per_document |= scope in ("function", "class")

@@ -91,7 +91,7 @@ def compare_models(
     methods: Methods | None = None,
     *,
     min_overlap: float = MIN_OVERLAP,
-    same_prompts: bool = True,
+    by_id: bool = False,
 ) -> ModelComparison:
     """Compare the runs of models.
 
@@ -100,14 +100,15 @@ def compare_models(
         reference: The model that the others are compared with.
         methods: Definitions of metrics that are not built in.
         min_overlap: Smallest share of the documents that two models must share.
-        same_prompts: Whether documents with different prompts are not compared.
+        by_id: Whether documents are equal if their ids and targets are, although their
+            prompts differ.
 
     Raises:
         StoreError: A run cannot be read.
     """
     sides = {name: side_of(run) for name, run in runs.items()}
-    if not same_prompts:
-        sides = {name: without_prompts(side) for name, side in sides.items()}
+    if by_id:
+        sides = {name: _by_id(without_prompts(side)) for name, side in sides.items()}
     first = sides[reference]
     found = {
         name: paired(reference, first, side, methods, min_overlap=min_overlap)
@@ -179,11 +180,22 @@ def compare_variants(
             }
             first = next(iter(sides))
             found.append(
-                compare_models(
-                    sides, first, moved, min_overlap=min_overlap, same_prompts=False
-                )
+                compare_models(sides, first, moved, min_overlap=min_overlap, by_id=True)
             )
     return found
+
+
+def _by_id(side: Side) -> Side:
+    """A side whose documents are equal if their ids and targets are: rows of evals in
+    Python have the parameters of their variant."""
+    rows = {
+        task: [
+            {**row, "doc_hash": f"{row.get('target_hash')} {row.get('id')}"}
+            for row in rows
+        ]
+        for task, rows in side.rows.items()
+    }
+    return Side(results=side.results, rows=rows)
 
 
 def _shared_rows(

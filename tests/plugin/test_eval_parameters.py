@@ -40,11 +40,38 @@ def test_each_parameter_set_has_its_cases_with_the_ids_of_pytest(run, workers):
         '@pytest.mark.parametrize("n", [1, 2])'
     )
     done = run(EVAL.format(marks=marks, arguments="lang, n"), "-v", *workers)
-    assert done.parseoutcomes() == {"passed": 2, "wrong": 6, "failed": 1}
+    assert done.parseoutcomes() == {"passed": 4, "wrong": 6, "failed": 2}
     text = done.stdout.str()
     for which in ("1-en", "1-german", "2-en", "2-german"):
         assert f"bot[{which}-greet]" in text and f"bot[{which}-1]" in text
+        assert f"bot::contains[{which}]" in text
     done.stdout.fnmatch_lines(["*known * 1.000 *"])
+
+
+def test_prompts_of_parameter_sets_are_compared_as_variants(run, pytester):
+    """Two of the three prompts are too long to be names."""
+    long = "Hello! " * 20
+    text = EVAL.replace("Hello", "{{start}}").replace(' gates=["contains >= 0.5"]', "")
+    text = text.replace("{{lang}}", "en").format(
+        marks=f'@pytest.mark.parametrize("start", ["Hello", {long!r}, {long + "x"!r}])',
+        arguments="start",
+    )
+    text = text.replace('case["lang"] in ("en", "de")', 'case["start"] == "Hello"')
+    done = run(text, "--evals-html=r.html", "--evals-markdown=r.md")
+    done.stdout.fnmatch_lines(
+        [
+            "*= evals: variants =*",
+            "bot *contains * 0.500 *",
+            "*start1 *0.500 *+0.000 *",
+            "*start2 *0.500 *+0.000 *",
+            "*known * 1.000 *",
+            "*start1 *0.000 *-1.000 *",
+            "*start2 *0.000 *-1.000 *",
+            "documents: 1 all correct, 1 all wrong, 0 they disagree",
+            "report: r-variants.html",
+        ]
+    )
+    assert "## Variants" in (pytester.path / "r.md").read_text()
 
 
 @pytest.mark.parametrize(

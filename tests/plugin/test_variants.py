@@ -112,7 +112,9 @@ def test_evaluate_compares_variants(sums):
     (found,) = result.variants
     assert found.models == ("short", "long")
     assert found.agreements["they disagree"] == 2
-    assert list(found.to_pandas().columns) == ["task", "id", *found.models, "agreement"]
+    frame = result.to_pandas("matrix")
+    assert list(frame.columns) == ["task", "id", *found.models, "agreement"]
+    assert frame["long"].tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(

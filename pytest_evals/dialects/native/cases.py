@@ -30,10 +30,10 @@ NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class ParameterSet(NamedTuple):
-    """Arguments of one call of the function that yields cases.
+    """Arguments of the function that yields cases, for one variant of an eval.
 
     Args:
-        id: Start of the cases' ids; empty for none.
+        id: Name of the variant; empty without variants.
         values: The arguments by name; rows of the cases have them too.
     """
 
@@ -41,7 +41,7 @@ class ParameterSet(NamedTuple):
     values: Mapping[str, Any]
 
 
-ONE_CALL = (ParameterSet("", NO_VALUES),)
+ONE_SET = ParameterSet("", NO_VALUES)
 
 
 def case_folders(path: Path, options: TaskOptions, dataset: str = "") -> CaseFolders:

@@ -11,7 +11,6 @@ from pytest_evals.core.case import Case, case
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.native.cases import (
     EvalCases,
-    ParameterSet,
     checked_first,
     listed_cases,
 )
@@ -44,7 +43,7 @@ class CasesFunction:
     def listed(
         self,
         values: Mapping[str, Any],
-        calls: Sequence[ParameterSet],
+        parameters: Mapping[str, Any],
         folders: CaseFolders,
         tools: Callable[[Mapping[str, Any]], str] | None = None,
     ) -> EvalCases:
@@ -52,14 +51,14 @@ class CasesFunction:
 
         Args:
             values: Values of the fixtures.
-            calls: The function is called once for each.
+            parameters: Other arguments, which the rows of the cases have too.
             folders: Where files of cases are.
             tools: Returns the tools of a row.
 
         Raises:
             TaskFileError: They are not cases, or the function fails.
         """
-        cases = [one for call in calls for one in self._call(values, call)]
+        cases = self._call(values, parameters)
         listed, seen = listed_cases(cases, folders), dict[str, int]()
         has_files = any(one.files for one in cases)
         checked_first(listed, self.place, n=len(cases) if has_files else 1)
@@ -87,9 +86,11 @@ class CasesFunction:
             what = f"case {name!r}: {error.problem.what}"
             raise self.error(what, error.problem.fix) from None
 
-    def _call(self, values: Mapping[str, Any], call: ParameterSet) -> list[Case]:
-        """The cases of one call of the function."""
-        values = {**values, **call.values}
+    def _call(
+        self, values: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> list[Case]:
+        """The cases that the function returns."""
+        values = {**values, **parameters}
         missing = [one for one in self.fixtures if one not in values]
         if missing:
             what = f"requests the fixture {missing[0]!r}, which only pytest provides"
@@ -109,16 +110,9 @@ class CasesFunction:
             place = user_place(error.__traceback__) if ours else None
             raise TaskFileError([Problem(what, place or self.place)]) from None
         cases = [self._case(number, one) for number, one in enumerate(listed)]
-        if not call.id:
+        if not parameters:
             return cases
-        return [
-            replace(
-                one,
-                id=f"{call.id}-{one.id or number}",
-                row={**call.values, **one.row},
-            )
-            for number, one in enumerate(cases)
-        ]
+        return [replace(one, row={**parameters, **one.row}) for one in cases]
 
     def _case(self, number: int, given: Any) -> Case:
         if isinstance(given, Case):

@@ -17,7 +17,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.metadata_keys import refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
-    ONE_CALL,
+    ONE_SET,
     EvalCases,
     ParameterSet,
     case_folders,
@@ -154,18 +154,19 @@ class Eval:
         self,
         options: TaskOptions,
         values: Mapping[str, Any] = NO_VALUES,
-        calls: Sequence[ParameterSet] = ONE_CALL,
+        variant: ParameterSet = ONE_SET,
     ) -> EvalParts:
         """The parts of the eval; the function is not called yet.
 
         Args:
             values: Values of the fixtures that the function requests.
-            calls: The function is called once for each, and all cases are the eval's.
+            variant: Other arguments of the function, and their name.
 
         Raises:
             TaskFileError: With all problems of its arguments.
         """
         settings, problems = self.settings, list[Problem]()
+        name = f"{self.name}[{variant.id}]" if variant.id else self.name
 
         def checked(make: Callable[[], Any], default: Any) -> Any:
             try:
@@ -181,7 +182,7 @@ class Eval:
         scorers = checked(self._scorers, ())
         sampling = checked(lambda: sampling_of(settings.generation, options), None)
         model = checked(lambda: model_source(settings.model), None)
-        gates = checked(self._gates, ())
+        gates = checked(partial(self._gates, name), ())
         extract = checked(lambda: extraction_of(settings.extract), None)
         user = checked(lambda: simulator_in(settings.user), None)
         tools = checked(self._tools, None)
@@ -194,11 +195,11 @@ class Eval:
         @cache
         def load() -> EvalCases:
             folders = case_folders(self.place.path, options)
-            return self._function.listed(values, calls, folders, tools)
+            return self._function.listed(values, variant.values, folders, tools)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
         return EvalParts(
-            name=self.name,
+            name=name,
             source=self.place,
             load=load,
             scorers=scorers if is_open else (),
@@ -250,10 +251,10 @@ class Eval:
         given = self.settings.tools
         return None if given is None else tools_reader(given, self.place)
 
-    def _gates(self) -> tuple[Gate, ...]:
+    def _gates(self, name: str) -> tuple[Gate, ...]:
         found = list[Gate]()
         for entry in self.settings.gates:
-            found.append(read_gate(entry, task=self.name, source=self.place))
+            found.append(read_gate(entry, task=name, source=self.place))
         return with_unique_ids(found)
 
 

@@ -52,14 +52,19 @@ class ModelsReport:
         try:
             if len(done) > 1:
                 self._found = self._compared(done)
-                self._write(self._found)
             if any(has_variants(one.suite.tasks.values()) for one in done):
                 self._variants = self._compared_variants(done)
-                self._write_variants(self._variants)
+            if self._found is not None or self._variants:
+                self._write_markdown()
+            if self._found is not None:
+                self._write(self._found)
+            self._write_variants(self._variants)
         except StoreError as error:
             self._lines.append((str(error), True))
             self._session.outcome.fail(session, str(error))
-        if done and self._session.model and os.environ.get("GITHUB_ACTIONS") == "true":
+        if not (done and (self._session.model or self._variants)):
+            return
+        if os.environ.get("GITHUB_ACTIONS") == "true":
             self._lines += append_summary(self._markdown)
 
     def _compared(self, done: list[EvalSession]) -> ModelComparison:
@@ -95,9 +100,6 @@ class ModelsReport:
         if options.json is not None:
             make_folder(options.json.parent, "--evals-json")
             write_json(options.json, self._as_json(found))
-        if options.markdown is not None:
-            make_folder(options.markdown.parent, "--evals-markdown")
-            replace_text(options.markdown, self._markdown(COMMENT), "--evals-markdown")
         if options.html is not None:
             from pytest_evals.reports.html.models import write_models_html
 
@@ -107,27 +109,35 @@ class ModelsReport:
             shown = near(options.html, self._session.config.invocation_params.dir)
             self._lines.append((f"report: {shown}", False))
 
+    def _write_markdown(self) -> None:
+        path = self._session.shared.options.markdown
+        if path is not None:
+            make_folder(path.parent, "--evals-markdown")
+            replace_text(path, self._markdown(COMMENT), "--evals-markdown")
+
     def _as_json(self, found: ModelComparison) -> dict[str, Any]:
         paths = {one.model: one.run.writer.path for one in self._session.all}
         runs = {name: str(paths[name]) for name in found.models}
         return {**asdict(found), "agreements": dict(found.agreements), "runs": runs}
 
     def _markdown(self, room: int) -> str:
-        """Return the comparison and the summary of each model, with about so many bytes
-        in all."""
+        """Return the comparisons and the summary of each model, with about so many
+        bytes in all."""
         from pytest_evals.reports.github.models import models_markdown
         from pytest_evals.reports.github.pull_request import run_markdown
 
-        parts = [models_markdown(self._found)] if self._found is not None else []
-        parts += [models_markdown(one, "Variants") for one in self._variants]
+        tables = [models_markdown(one, "Variants") for one in self._variants]
+        if self._found is not None:
+            tables.insert(0, models_markdown(self._found))
         done = {one: one.run.result for one in self._session.all}
         results = {one: result for one, result in done.items() if result is not None}
-        room -= sum(len(part.encode("utf-8")) for part in parts) + len(results)
-        for one, result in results.items():
-            changes = Publishing(one).changes(result)
-            share = max(room // len(results), LEAST)
-            parts.append(run_markdown(result, share, changes))
-        return "\n".join(parts)
+        room -= sum(len(part.encode("utf-8")) for part in tables) + len(results)
+        share = max(room // len(results), LEAST)
+        runs = [
+            run_markdown(result, share, Publishing(one).changes(result))
+            for one, result in results.items()
+        ]
+        return "\n".join([*tables, *runs] if self._session.model else [*runs, *tables])
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

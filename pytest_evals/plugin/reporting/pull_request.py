@@ -1,6 +1,7 @@
 """The summary for a pull request: ``--evals-markdown``, and in GitHub Actions the job's
 summary with annotations at the lines of gates. Those of several models are written
-together, see :mod:`pytest_evals.plugin.reporting.models`."""
+together, and so are those of evals with variants, see
+:mod:`pytest_evals.plugin.reporting.models`."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.reporting.annotations import write_annotations
+from pytest_evals.run.model_comparison import has_variants
 from pytest_evals.store.document_pairs import changed_documents
 from pytest_evals.store.files import append_lines, make_folder, replace_text
 from pytest_evals.store.history import read_run
@@ -73,8 +75,8 @@ class Publishing:
         """Write the summary; fail the session if the file of ``--evals-markdown``
         cannot be written."""
         result, path = self._session.run.result, self._session.options.markdown
-        if result is None:
-            return
+        if result is None or has_variants(self._session.suite.tasks.values()):
+            return  # written with the comparison
         from pytest_evals.reports.github.pull_request import run_markdown
 
         changes = self.changes(result)

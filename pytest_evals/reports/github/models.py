@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_evals.core.model_comparison import ModelComparison
 from pytest_evals.reports.github.markdown import code, plain, table
-from pytest_evals.reports.terminal.models import cells, is_better, notes
+from pytest_evals.reports.terminal.models import cells, disputed, is_better, notes
 
 _ROWS = 300
 """Maximum number of rows of the table."""
@@ -24,5 +24,10 @@ def models_markdown(found: ModelComparison, title: str = "Models") -> str:
     parts = [f"## {title}", table(heading, rows)]
     if len(found.metrics) > _ROWS:
         parts.append(f"and {len(found.metrics) - _ROWS:,} more rows")
-    parts += map(plain, (*notes(found), *found.refused))
+    parts += map(plain, notes(found))
+    documents, more = disputed(found)
+    if documents:
+        heading = ["they disagree", "target", *map(code, found.models)]
+        parts.append(table(heading, [tuple(map(code, row)) for row in documents]))
+    parts += map(plain, filter(None, (more, *found.refused)))
     return "\n\n".join(parts) + "\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_evals.core.model_comparison import (
     ModelComparison,
@@ -46,7 +47,16 @@ def model_lines(
     rows = [*_metric_rows(found, left_out)]
     lines = table_lines(_COLUMNS, rows, width) if rows else []
     lines += [TableLine(text) for text in notes(found)]
-    lines += _documents(found, width)
+    documents = disputed(found)
+    columns = (
+        TableColumn(title="they disagree", rank=2, least=12),
+        TableColumn(title="target", rank=1, least=8),
+        *(TableColumn(title=one_line(name), rank=3, least=8) for name in found.models),
+    )
+    if documents.rows:
+        lines += table_lines(columns, [TableRow(one) for one in documents.rows], width)
+    if documents.more:
+        lines.append(TableLine(documents.more))
     yellow = {"yellow": True}
     return lines + [TableLine(one_line(text), yellow) for text in found.refused]
 
@@ -129,19 +139,19 @@ def _markup(one: ModelMetric) -> dict[str, bool]:
     return {} if better is None else {"green" if better else "red": True}
 
 
-def _documents(found: ModelComparison, width: int) -> Iterator[TableLine]:
-    disputed = [one for one in found.documents if one.agreement == "they disagree"]
-    if not disputed:
-        return
-    columns = (
-        TableColumn(title="they disagree", rank=2, least=12),
-        TableColumn(title="target", rank=1, least=8),
-        *(TableColumn(title=one_line(name), rank=3, least=8) for name in found.models),
-    )
-    rows = [TableRow(_cells(one)) for one in disputed[:SHOWN]]
-    yield from table_lines(columns, rows, width)
-    if len(disputed) > SHOWN:
-        yield TableLine(f"and {len(disputed) - SHOWN:,} more")
+class Disputed(NamedTuple):
+    """The first documents on which models disagree: the rows of a table, and how many
+    more there are, as text."""
+
+    rows: Sequence[tuple[str, ...]]
+    more: str
+
+
+def disputed(found: ModelComparison) -> Disputed:
+    """Return the first documents on which models disagree."""
+    every = [one for one in found.documents if one.agreement == "they disagree"]
+    more = f"and {len(every) - SHOWN:,} more" if len(every) > SHOWN else ""
+    return Disputed([*map(_cells, every[:SHOWN])], more)
 
 
 def _cells(one: ModelDocument) -> tuple[str, ...]:
