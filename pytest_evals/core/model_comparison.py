@@ -176,7 +176,7 @@ def matrix_of(found: Sequence[ModelComparison]) -> Any:
     """A ``pandas.DataFrame`` with the matrices of comparisons below each other.
 
     Raises:
-        OptionError: There are none.
+        OptionError: The sequence is empty.
         MissingExtraError: pandas is not installed.
     """
     if not found:
