@@ -316,13 +316,13 @@ def _unscored(estimate: GateEstimate) -> str:
 def _to_decide(
     gate: Gate, estimate: GateEstimate, conditions: Sequence[Condition]
 ) -> str:
-    n = documents_to_decide(conditions, estimate, gate.confidence)
+    n, assumption = documents_to_decide(gate, conditions, estimate)
     units = "human labels" if estimate.n_labels else "documents"
     if n is None and estimate.n_labels and gate.over == "run":
         return f"; labels of all {estimate.n:,} documents decide it"
     if n is None:
         return f"; the value is too near the threshold for any number of {units}"
-    return f"; about {n:,} {units} would decide it if the value stays the same"
+    return f"; about {n:,} {units} would decide it {assumption}"
 
 
 def _change_reason(

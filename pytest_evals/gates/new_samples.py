@@ -13,7 +13,13 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Interval, Outcome
-from pytest_evals.gates.power import normal_chances
+from pytest_evals.gates.power import (
+    documents_needed,
+    flips_text,
+    normal_chances,
+    rule_of,
+    strata_of,
+)
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     Condition,
@@ -25,14 +31,14 @@ from pytest_evals.gates.terms import (
     percent,
     suffix,
 )
+from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import POWER, documents_for, first_that
+from pytest_evals.stats.power import POWER, USUAL_FLIPS, documents_for, first_that
 
 CONFIDENCE = 0.95
 """One-sided; together a 90% confidence interval."""
 LOW_POWER = "low power"
-WEAK = 0.5
 MOST_TIMES = 100
 """If more than this many times the scored documents are needed, no number is
 suggested."""
@@ -120,15 +126,24 @@ def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
 
 
 def documents_to_decide(
-    conditions: Sequence[Condition], estimate: GateEstimate, confidence: float
-) -> int | None:
-    """The smallest number of documents with which the gate would be decided, if the
-    value and its variance stay the same; more than there are now."""
+    gate: Gate, conditions: Sequence[Condition], estimate: GateEstimate
+) -> tuple[int | None, str]:
+    """The smallest number of documents with which the gate would be decided, more than
+    there are now, and its assumption; ``None`` if no number is enough.
+
+    For proportions, as in the plan before the run: decided with the usual power.
+    """
     spread, n = estimate.spread, estimate.n_labels or estimate.n
     assert spread is not None
-
-    value, alpha = estimate.value, 1 - confidence
+    value, alpha = estimate.value, 1 - gate.confidence
+    away = min(condition.distance(value) for condition in conditions)
     holds = all(condition.holds(value) for condition in conditions)
+    z, same = _NORMAL.inv_cdf(gate.confidence), "if the value stays the same"
+    is_planned = estimate.is_share and gate.published is None and not gate.cluster
+    if is_planned and len(conditions) == 1 and away:
+        rule = rule_of(gate, float(value), 0.0, strata_of(spread))
+        more = documents_needed(rule, passes=holds) if rule else None
+        return more, f"in {percent(POWER)} of runs {same}"
 
     def is_decided(more: int) -> bool:
         # P-values are much cheaper than limits, and agree with them.
@@ -138,58 +153,110 @@ def documents_to_decide(
         p_value = p_fails(conditions, scaled)
         return p_value is not None and p_value < alpha
 
-    z = _NORMAL.inv_cdf(confidence)
-    away = min(condition.distance(value) for condition in conditions)
     guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
     most = estimate.n if estimate.n_labels else MOST_TIMES * n
-    return first_that(is_decided, n + 1, most, int(min(guess, most)))
+    return first_that(is_decided, n + 1, most, int(min(guess, most))), same
+
+
+class _Power(NamedTuple):
+    """The power of a gate on a change to show that an unchanged model is not worse."""
+
+    passes: float  # probability that such a model passes
+    n_needed: int | None  # documents for the usual power, None if none are enough
+    stderr: float  # of its change
+    margin: float  # with which the documents of this run are enough
+    assumption: str = ""
 
 
 def weakness_notes(
     gate: Gate, estimate: ChangeEstimate, decision: Decision
 ) -> Iterator[str]:
-    """The power to prove that an unchanged model is not worse, if it is low."""
-    assert estimate.spread is not None
-    assert decision.condition is not None
-    stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
-    is_log = estimate.scale == "log1p"
-    margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
-    least = _least(gate, estimate, margin, is_lower=decision.condition.is_lower)
-    if decision.outcome is Outcome.INCONCLUSIVE and least > estimate.n:
-        width = 0.0 if estimate.shares is not None else -estimate.range[0]
-        offer = offer_of_assumption(gate, margin, width)
-        yield (
-            f"{LOW_POWER}: a model that changes no answer passes only from {least:,} "
-            f"documents on, not with {estimate.n:,}{offer}"
-        )
+    """Yield the power to prove that an unchanged model is not worse, if the gate is
+    inconclusive and the power is low."""
+    condition, n = decision.condition, estimate.n
+    if decision.outcome is not Outcome.INCONCLUSIVE:
         return
-    if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
-        return
-    z = _NORMAL.inv_cdf(gate.confidence)
-    power = _power(gate, margin, stderr)
-    if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
-        return
-    detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
-    more = _with_answers(gate, estimate, margin)
-    n = math.ceil(estimate.n * (detected / margin) ** 2)
+    assert condition is not None
     assert gate.margin is not None
+    edge, is_log = float(condition.threshold), estimate.scale == "log1p"
+    margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
+    width = -estimate.range[0] if condition.is_lower else estimate.range[1]
+    if not 0 < margin < math.inf:
+        return
+    power = _planned_power(gate, estimate)
+    if power is None and margin < width < math.inf:
+        least = documents_for(1 - gate.confidence, margin / width)
+        if least > n:
+            offer = offer_of_assumption(gate, margin, width)
+            what = "a model that changes no answer passes only from"
+            yield f"{LOW_POWER}: {what} {least:,} documents on, not with {n:,}{offer}"
+            return
+    power = power or _observed_power(gate, estimate, margin)
+    if power is None or power.passes >= POWER:
+        return
+    model = "an unchanged model" if gate.baseline else "a model like the reference"
+    more = f", in {percent(POWER)} with {power.n_needed:,}"
+    if power.n_needed is None:
+        more = ", and no number of documents is enough"
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
-    way = "drop" if decision.condition.is_lower else "rise"
+    enough = _size(power.margin, estimate)
     yield (
-        f"{LOW_POWER}: {estimate.n:,} documents detect a {way} of "
-        f"{_size(margin, estimate)} in {percent(power)} of runs; {n:,} would in "
-        f"{percent(POWER)}, if they vary as these do, or set {key} to "
-        f"{_size(detected, estimate)}{more}"
+        f"{LOW_POWER}: {model} passes in {percent(power.passes)} of runs with {n:,} "
+        f"documents{more}{power.assumption}; {n:,} are enough for a {key} of {enough}"
+        f"{_with_answers(gate, estimate, margin, power.stderr)}"
     )
 
 
-def _power(gate: Gate, margin: float, stderr: float) -> float:
-    """The probability that an unchanged model passes."""
+def _planned_power(gate: Gate, estimate: ChangeEstimate) -> _Power | None:
+    """By the same rule as in the plan before the run, for independent answers that are
+    correct or wrong: with the usual flip rate, unless more answers flipped in this run.
+    """
+    spread, shares, n = estimate.spread, estimate.shares, estimate.n
+    assert spread is not None
+    flips, stderr, assumption = 0.0, spread.stderr, ""
+    margin = _reach(gate) * stderr
+    new = spread.new if isinstance(spread, IndependentDifference) else None
+    if shares is not None and gate.baseline:
+        flips = max(USUAL_FLIPS, (shares.gained + shares.lost) / n)
+        source = ", as here" if flips > USUAL_FLIPS else " (assumed)"
+        stderr, assumption = math.sqrt(flips / n), f", {flips_text(flips, source)}"
+        unchanged = PairedProportions(flips * n / 2, flips * n / 2, n)
+        limits = unchanged.interval(gate.confidence)
+        margin = limits.high + _NORMAL.inv_cdf(POWER) * stderr
+    elif not (gate.published and isinstance(new, Proportion)):
+        return None
+    rule = rule_of(gate, float(estimate.before), flips, strata_of(spread))
+    if gate.cluster or rule is None:
+        return None
+    return _Power(rule(n, 0.0)[1], documents_needed(rule), stderr, margin, assumption)
+
+
+def _observed_power(
+    gate: Gate, estimate: ChangeEstimate, margin: float
+) -> _Power | None:
+    """By the variation between the documents of this run."""
+    assert estimate.spread is not None
+    if (stderr := estimate.spread.stderr) <= 0:
+        return None
+    enough = _reach(gate) * stderr
+    n = math.ceil(estimate.n * (enough / margin) ** 2)
+    passes = _chance_to_pass(gate, margin, stderr)
+    return _Power(passes, n, stderr, enough, ", if they vary as these do")
+
+
+def _reach(gate: Gate) -> float:
+    """Standard errors between a margin and no change with the usual power."""
+    return _NORMAL.inv_cdf(gate.confidence) + _NORMAL.inv_cdf(POWER)
+
+
+def _chance_to_pass(gate: Gate, margin: float, stderr: float) -> float:
     reach = _NORMAL.inv_cdf(gate.confidence) * stderr
     return normal_chances([(-margin, True)], 0.0, stderr, reach)[1]
 
 
-def _with_answers(gate: Gate, estimate: ChangeEstimate, margin: float) -> str:
+def _with_answers(
+    gate: Gate, estimate: ChangeEstimate, margin: float, stderr: float
+) -> str:
     """Recommends several answers to each document, if answers flip both ways as they do
     by chance and documents are enough; else empty."""
     shares = estimate.shares
@@ -197,26 +264,12 @@ def _with_answers(gate: Gate, estimate: ChangeEstimate, margin: float) -> str:
         return ""
     if documents_for(1 - gate.confidence, margin) > estimate.n:
         return ""
-    power = _power(gate, margin, shares.stderr / math.sqrt(_ANSWERS))
+    power = _chance_to_pass(gate, margin, stderr / math.sqrt(_ANSWERS))
     return (
         f"; if answers are sampled and flip by chance, {_ANSWERS} answers to each "
         f"document in both runs (repeats: {_ANSWERS}, reducer: mean) give up to "
         f"{percent(power)}"
     )
-
-
-def _least(
-    gate: Gate, estimate: ChangeEstimate, margin: float, *, is_lower: bool
-) -> int:
-    """The smallest number of documents with which a model that changes no answer
-    passes; 0 if unknown."""
-    width = -estimate.range[0] if is_lower else estimate.range[1]
-    if not 0 < margin < width < math.inf:
-        return 0
-    if not isinstance(estimate.spread, PairedProportions):
-        return documents_for(1 - gate.confidence, margin / width)
-    z = _NORMAL.inv_cdf(gate.confidence)
-    return math.ceil(z * z * (1 - margin) / margin)  # Tango's limit without flips
 
 
 def _size(least: float, estimate: ChangeEstimate) -> str:

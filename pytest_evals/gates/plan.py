@@ -14,14 +14,21 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
-from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.new_samples import offer_of_assumption
-from pytest_evals.gates.power import Rule, Stratum, paired_rule, rule_of, sample_rule
+from pytest_evals.gates.power import (
+    Rule,
+    Stratum,
+    documents_needed,
+    flips_text,
+    paired_rule,
+    rule_of,
+    sample_rule,
+)
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.gates.terms import figure, percent
 from pytest_evals.stats.interval_methods import Proportion
-from pytest_evals.stats.power import POWER, documents_for, first_that
+from pytest_evals.stats.power import POWER, USUAL_FLIPS, documents_for, first_that
 
 WEAK = 0.5
 """A warning is shown if the probability of failing at three times the margin is
@@ -29,7 +36,6 @@ smaller."""
 NEAR = 2.0
 """A gate whose threshold is within this many standard errors of the number will be
 flaky."""
-MOST_DOCUMENTS = 10_000_000
 _HALVINGS = 30
 _DISTANCE = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(POWER)
 """Standard errors between a margin and a change that is decided with the usual power.
@@ -71,7 +77,7 @@ def forecast(
         last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last, is_share=known.is_share):
-        least, few = _least(gate, n, known)
+        least, few = _least(gate, n, last, known)
         return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     share = last
@@ -106,11 +112,6 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
     detects = _smallest(lambda drop: rule(n, drop)[0] if drop < most else 1.0)
     if is_floor and share is None:
         return replace(bare, detects=detects)
-
-    def decides(documents: int) -> bool:
-        """Whether the gate is decided often enough if the number stays."""
-        return rule(documents, 0.0)[1 if away > 0 else 0] >= POWER
-
     cheaper, n_cheaper = _cheaper(gate, n, detects if is_floor else None, flips)
     plan = replace(
         bare,
@@ -119,7 +120,7 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
         cheaper=cheaper,
         n_cheaper=n_cheaper,
         false_positive_rate=rule(n, 0.0)[0],
-        n_needed=first_that(decides, 1, MOST_DOCUMENTS) if away else None,
+        n_needed=documents_needed(rule, passes=away > 0) if away else None,
     )
     if is_floor:
         stderr = math.sqrt(noise / n)
@@ -196,8 +197,8 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
     )
     if plan.n_needed is not None:
         assumed = "" if gate.flip_rate is not None else " (assumed)"
-        weak += f"; with {plan.n_needed:,}, an unchanged model would pass"
-        weak += f", if {100 * flips:.2g}% of answers flip between runs{assumed}"
+        weak += f"; an unchanged model passes in {percent(POWER)} of runs with "
+        weak += f"{plan.n_needed:,}, {flips_text(flips, assumed)}"
     return weak
 
 
@@ -217,16 +218,21 @@ def _unplanned(gate: Gate, last: float | None, *, is_share: bool) -> str:
             published and gate.over != "population"
         ),
         "the reference is not a proportion": not 0 <= (number or 0) <= 1,
+        "the value in the baseline is unknown": (
+            gate.margin and gate.margin.relative and not published and last is None
+        ),
     }
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def weakness(gate: Gate, n: int, known: Known = NOTHING) -> str:
-    """Why a gate has little power with ``n`` documents, for any responses;
-    empty if no reason is known before the run."""
+def weakness(
+    gate: Gate, n: int, known: Known = NOTHING, last: float | None = None
+) -> str:
+    """Why a gate has little power with ``n`` documents, for any responses; empty if no
+    reason is known before the run. ``last``: the value in its baseline, if known."""
     if gate.over != "population" and gate.margin is None:
         return ""
-    return forecast(gate, n, None, known=known).warning
+    return forecast(gate, n, last, known=known).warning
 
 
 def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | None:
@@ -242,7 +248,9 @@ def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | Non
     return known if is_known else (0.0, 1.0)
 
 
-def _least(gate: Gate, n: int, known: Known) -> tuple[int | None, str]:
+def _least(
+    gate: Gate, n: int, last: float | None, known: Known
+) -> tuple[int | None, str]:
     """The smallest number of documents with which a gate over a population can pass: if
     all have the best value, or none has changed; and a warning if these are fewer."""
     if gate.over != "population" or not known.limits or gate.published is not None:
@@ -255,7 +263,8 @@ def _least(gate: Gate, n: int, known: Known) -> tuple[int | None, str]:
     ]
     allowed = 0.0
     if gate.margin is not None:
-        allowed = gate.margin.allowed(max(abs(low), abs(high)))
+        before = max(abs(low), abs(high)) if last is None else last
+        allowed = gate.margin.allowed(before)
         most = min(width, gate.largest_drop or width)
         shares.append(allowed / most)
     if not shares or not 0 < min(shares) < 1:

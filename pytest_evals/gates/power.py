@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from pytest_evals.gates.terms import has_limits
 from pytest_evals.stats.independent import (
     IndependentDifference,
     SampledShare,
+    StratifiedMean,
     stratified_counts,
 )
 from pytest_evals.stats.interval_methods import (
@@ -27,8 +28,9 @@ from pytest_evals.stats.interval_methods import (
     Proportion,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import chance_below, paired_stderr
+from pytest_evals.stats.power import POWER, chance_below, first_that, paired_stderr
 
+MOST_DOCUMENTS = 10_000_000
 _ROUNDING = 1e-9
 _STEP = 8
 """Numbers of documents between which edges of rules are interpolated."""
@@ -49,6 +51,30 @@ class Stratum(NamedTuple):
     last: float | None = None
 
 
+def strata_of(spread: IntervalEstimate) -> tuple[Stratum, ...]:
+    """The tasks of a group that was judged; empty for a task."""
+    if not isinstance(spread, StratifiedMean):
+        return ()
+    return tuple(
+        Stratum(round(math.fsum(n for *_, n in one.units)), weight, one.value)
+        for one, weight in zip(spread.strata, spread.weights, strict=True)
+    )
+
+
+@lru_cache(maxsize=64)
+def documents_needed(rule: Rule, *, passes: bool = True, guess: int = 1) -> int | None:
+    """The number of documents with which a gate passes (or fails) with the usual power
+    if the number stays: the one count of plans and of reports. ``None`` if none is
+    enough. ``guess``: where the search starts."""
+    at = 1 if passes else 0
+    return first_that(lambda n: rule(n, 0.0)[at] >= POWER, 1, MOST_DOCUMENTS, guess)
+
+
+def flips_text(flips: float, source: str = " (assumed)") -> str:
+    """The assumption of a count of documents of a paired gate."""
+    return f"if {100 * flips:.2g}% of answers flip between runs{source}"
+
+
 def rule_of(
     gate: Gate, share: float | None, flips: float, strata: Sequence[Stratum]
 ) -> Rule | None:
@@ -63,7 +89,8 @@ def rule_of(
     if allowed <= 0 or flips <= 0:
         return None
     if gate.over == "population":
-        return paired_rule(allowed, flips, 1 - gate.confidence, strata)
+        tasks = tuple(one._replace(last=None) for one in strata)
+        return paired_rule(allowed, flips, 1 - gate.confidence, tasks)
     spread = partial(paired_stderr, flips)
     return _normal_rule(gate, [(-allowed, True)], 0.0, spread, is_count=is_count)
 
@@ -159,8 +186,9 @@ def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, f
     return fails(edge, share), fails(1 - edge, 1 - share)
 
 
+@lru_cache(maxsize=64)
 def paired_rule(
-    margin: float, flips: float, alpha: float, strata: Sequence[Stratum] = ()
+    margin: float, flips: float, alpha: float, strata: tuple[Stratum, ...] = ()
 ) -> Rule:
     """A change of correct and wrong answers: Tango's limits; of a group, those of its
     tasks as strata. Summed over the flips and the losses among them, which are

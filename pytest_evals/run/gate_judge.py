@@ -205,17 +205,17 @@ class GateJudge:
     def _doubt(self, gate: Gate, n: int, *, plans: bool) -> str:
         if gate.when:  # it may be left out on this model
             return ""
-        if gate.baseline and not self._baselines.will_exist(gate.baseline):
-            run = self._baselines.run(gate.baseline)
-            if isinstance(run, str):
-                return f"it will be invalid: {run}"
+        run = self._baselines.run(gate.baseline) if gate.baseline else None
+        if isinstance(run, str) and not self._baselines.will_exist(gate.baseline):
+            return f"it will be invalid: {run}"
         if plans or (gate.over != "population" and gate.margin is None):
             return ""
         from pytest_evals.gates.plan import weakness
 
         key = gate.task, gate.id, n
         if key not in self._weak:
-            self._weak[key] = weakness(gate, n, self.known_of(gate))
+            last = run.number(gate) if isinstance(run, EarlierRun) else None
+            self._weak[key] = weakness(gate, n, self.known_of(gate), last)
         return self._weak[key]
 
     def known_of(self, gate: Gate) -> Known:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 POWER = 0.8
+USUAL_FLIPS = 0.05
+"""Assumed flip rate, if unknown."""
 _NORMAL = NormalDist()
 _ROUNDING = 1e-9
 

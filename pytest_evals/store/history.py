@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.node_names import names_by_folder
 from pytest_evals.errors import StoreError
 from pytest_evals.store.schema import schema_fault
@@ -69,6 +70,19 @@ class EarlierRun:
         """Return the file of a task's documents; ``None`` without one."""
         name = self._files().get(task)
         return self.path / Path(name).name if isinstance(name, str) else None
+
+    def number(self, gate: Gate) -> float | None:
+        """The value of a gate's metric, ``None`` if it is missing or ambiguous."""
+        results = self.results.get("results")
+        numbers = results.get(gate.task) if isinstance(results, dict) else None
+        found = [
+            value
+            for key, value in (numbers if isinstance(numbers, dict) else {}).items()
+            if key.partition(",")[0] == gate.metric
+            and gate.filter in ("", key.partition(",")[2])
+        ]
+        is_number = len(found) == 1 and isinstance(found[0], int | float)
+        return float(found[0]) if is_number else None
 
     @property
     def shard(self) -> str:

@@ -15,6 +15,7 @@ from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge
+from pytest_evals.gates.plan import forecast
 from pytest_evals.gates.read.entry import read_gate
 
 PASSED, FAILED, OPEN = Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE
@@ -179,18 +180,19 @@ def test_policy_decides_the_effect_of_an_inconclusive_verdict(own, session, red)
     assert found.is_red is red
 
 
-def test_message_has_value_limits_threshold_and_the_documents_needed():
+def test_message_has_value_limits_threshold_and_the_documents_of_the_plan():
+    """As many documents as the plan states for the same value, decided in 80% of runs
+    by the exact limit."""
+    keys = {"metric": "acc", "min": 0.72, "over": "population"}
+    gate = read_gate(keys, task="arc", source=Place(Path("x"), 1))
+    n = forecast(gate, 300, 0.75).n_needed
     reason = verdict(counted(225, 300), min=0.72, over="population").reason
     low, high = stats.binomtest(225, 300).proportion_ci(0.9, "exact")
-
-    def settles(n):
-        """By the exact lower limit, for the same proportion of more documents."""
-        return stats.beta.ppf(0.05, 0.75 * n, 0.25 * n + 1) >= 0.72
-
-    n = next(n for n in range(301, 5000) if settles(n))
+    least = stats.binom.isf(0.05, n, 0.72) + 1  # P(X >= least | 0.72) <= 5%
+    assert stats.binom.sf(least - 1, n, 0.75) == pytest.approx(0.8, abs=0.01)
     assert reason == (
-        f"0.750, 90% CI [{low:.3f}, {high:.3f}] contains 0.72 (225 of 300); about {n} "
-        "documents would decide it if the value stays the same"
+        f"0.750, 90% CI [{low:.3f}, {high:.3f}] contains 0.72 (225 of 300); about "
+        f"{n:,} documents would decide it in 80% of runs if the value stays the same"
     )
 
 

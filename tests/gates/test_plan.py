@@ -20,7 +20,7 @@ from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import Known, forecast, weakness
-from pytest_evals.gates.power import Stratum, rule_of
+from pytest_evals.gates.power import Stratum, rule_of, strata_of
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.stats.independent import (
     IndependentDifference,
@@ -281,14 +281,40 @@ def test_a_gate_that_no_answers_can_pass_says_so_before_the_run(keys, limits, n)
     assert forecast(gate, n, None, known=known).n_needed == n
 
 
-@pytest.mark.parametrize(("scores", "n"), [([0.3, 0.5, 0.7], 149), ([0, 1, 1], 133)])
-def test_a_verdict_names_the_documents_that_an_unchanged_model_needs(scores, n):
+@pytest.mark.parametrize(
+    ("scores", "n", "named"),
+    [
+        ([0.3, 0.5, 0.7], 149, "only from 149 documents on"),
+        ([0, 1, 1], 133, "in 80% with 819, if 5% of answers flip"),
+    ],
+)
+def test_plan_and_verdict_name_as_many_documents(scores, n, named):
+    is_share = n == 133
+    keys = {"metric": "acc", "baseline": "main", "max_drop": 0.02}
+    gate = read_gate(keys, task="arc", source=HERE)
+    planned = forecast(gate, n - 1, None, known=Known((0, 1), is_share=is_share))
+    assert f"{planned.n_needed} " in f"{named} ".replace(",", " ")
     for size, outcome in ((n - 1, "inconclusive"), (n, "passed")):
         values = [scores[i % 3] for i in range(size)]
         found = judge_gate({"max_drop": 0.02}, values, baseline=values)
         assert found.outcome == outcome
-        named = [note for note in found.notes if f"only from {n} documents on" in note]
-        assert bool(named) == (outcome == "inconclusive")
+        notes = [note for note in found.notes if named in note]
+        assert bool(notes) == (outcome == "inconclusive")
+
+
+def test_a_group_needs_as_many_documents_in_its_verdict_as_in_its_plan():
+    """The strata of the plan are those of the judged group, in any order."""
+    strata = (Stratum(100, 0.4), Stratum(150, 0.6))
+    counts = [{-1.0: 4.0, 0.0: 92.0, 1.0: 4.0}, {-1.0: 6.0, 0.0: 138.0, 1.0: 6.0}]
+    judged = stratified_counts(counts, [one.weight for one in strata])
+    assert [one[:2] for one in strata_of(judged)] == [one[:2] for one in strata]
+
+
+def test_a_relative_margin_is_planned_from_the_value_in_the_baseline():
+    keys = {"metric": "acc", "baseline": "main", "recovery": 0.95}
+    gate = read_gate(keys, task="arc", source=HERE)
+    assert weakness(gate, 60) == ""
+    assert "a drop of 7.5 points" in weakness(gate, 60, last=0.5)
 
 
 def group_outcomes(gate, strata, truth, runs=1500):

@@ -31,6 +31,7 @@ from pytest_evals.gates.terms import (
     conditions_of,
     has_limits,
 )
+from pytest_evals.stats.power import USUAL_FLIPS
 from pytest_evals.stats.sequential import Urn
 
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
@@ -233,8 +234,6 @@ def _0_or_1(value: Any) -> float:
 
 PAYS = 0.85
 """Expected share of documents above which early stopping is not worth its waves."""
-USUAL_FLIPS = 0.05
-"""Assumed flip rate, if unknown."""
 ORDERS = 100
 """Number of simulated random orders."""
 _SEED = 20240229

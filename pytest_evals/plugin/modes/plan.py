@@ -17,7 +17,6 @@ from pytest_evals.core.model import ModelOpener
 from pytest_evals.core.request import Generate, Request, as_sent
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError
-from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import parse_spec, spend_plan
@@ -28,6 +27,7 @@ from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
+from pytest_evals.stats.power import USUAL_FLIPS
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
 
@@ -270,18 +270,7 @@ class PlanMode:
     def _number(self, gate: Gate, run: EarlierRun | None) -> float | None:
         """Return the value of a gate's metric in an earlier run."""
         run = self._before(gate, run)
-        results = run.results.get("results") if run is not None else None
-        numbers = results.get(gate.task) if isinstance(results, dict) else None
-        if not isinstance(numbers, dict):
-            return None
-        found = [
-            value
-            for key, value in numbers.items()
-            if key.partition(",")[0] == gate.metric
-            and gate.filter in ("", key.partition(",")[2])
-        ]
-        is_number = len(found) == 1 and isinstance(found[0], int | float)
-        return float(found[0]) if is_number else None
+        return None if run is None else run.number(gate)
 
     def _last(self) -> EarlierRun | None:
         """Return the baseline, or the last complete run of this model."""
