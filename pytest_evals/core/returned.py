@@ -139,8 +139,13 @@ def _context(given: Any) -> dict[str, Any]:
     if isinstance(given, str):
         return {"text": given}
     if isinstance(page := getattr(given, "page_content", None), str):
-        given = {"page_content": page, "metadata": getattr(given, "metadata", {})}
+        metadata = getattr(given, "metadata", None) or {}
+        id_ = getattr(given, "id", None) or metadata.get("id")
+        given = {"id": id_, "page_content": page, "metadata": metadata}
     context = _as_mapping(given)
+    for unknown in ("id", "score"):
+        if context.get(unknown, "") is None:
+            del context[unknown]
     for alias in ("page_content", "content"):
         if alias in context and "text" not in context:
             context["text"] = context.pop(alias)

@@ -311,6 +311,8 @@ def similar(
         from rapidfuzz.distance import Levenshtein
     except ImportError as error:
         raise MissingExtraError("similar", "rapidfuzz", "metrics") from error
+    if not 0 < threshold <= 1:
+        raise EvalsError(f"{name}: threshold is {threshold}, not above 0 and at most 1")
 
     def folded(text: str) -> str:
         return (text.casefold() if ignore_case else text).strip()
@@ -366,6 +368,8 @@ def _text(value: Any) -> str:
 
 def _opposite(scorer: AnswerScorer, given: Any, case: Case) -> Score:
     found = scorer.score(given, case)
+    if found.unscored:
+        return found
     if not isinstance(found.value, bool | int | float) or not 0 <= found.value <= 1:
         raise DocumentError(f"not: {scorer.name} returned {found.value!r}, not 0 to 1")
     correct = None if found.correct is None else not found.correct

@@ -29,10 +29,13 @@ class ExpectedCall:
     Args:
         name: Name of the tool.
         accepted: Argument → its accepted values; ``None`` if any arguments are right.
+        is_plain: Whether they are values alone: no mark of an optional argument, and
+            nested lists are lists.
     """
 
     name: str
     accepted: Mapping[str, Sequence[Any]] | None
+    is_plain: bool = False
 
     def __str__(self) -> str:
         """Name and accepted values."""
@@ -47,7 +50,7 @@ class ExpectedCall:
     def n_right(self, call: Call) -> int:
         """Number of right arguments, and of optional ones that are missing."""
         given = call["arguments"] if isinstance(call["arguments"], Mapping) else {}
-        return sum(_is_right(given, key, values) for key, values in self._items())
+        return sum(self._is_right(given, key, values) for key, values in self._items())
 
     def n_arguments(self, call: Call | None) -> int:
         """Number of arguments that are expected or given."""
@@ -60,15 +63,15 @@ class ExpectedCall:
         given = call["arguments"]
         if not same_name(call["name"], self.name):
             return f"{call['name']} instead of {self.name}"
-        if self.accepted is None:
-            return ""
         if not isinstance(given, Mapping):
             return f"{self.name}: the arguments are not a JSON object: {given!r:.80}"
+        if self.accepted is None:
+            return ""
         for key in given:
             if key not in self.accepted:
                 return f"{self.name}: unexpected argument {key!r}"
         for key, values in self._items():
-            if not _is_right(given, key, values):
+            if not self._is_right(given, key, values):
                 was = compact(given[key]) if key in given else "missing"
                 accepted = " or ".join(compact(one) for one in values)
                 return f"{self.name}: {key} is {was}, expected {accepted}"
@@ -76,6 +79,13 @@ class ExpectedCall:
 
     def _items(self) -> Sequence[tuple[str, Sequence[Any]]]:
         return [*(self.accepted or {}).items()]
+
+    def _is_right(
+        self, given: Mapping[str, Any], key: str, values: Sequence[Any]
+    ) -> bool:
+        if self.is_plain:
+            return key in given and not difference(given[key], values[0])
+        return _is_right(given, key, values)
 
 
 def expected_calls(target: Any) -> list[ExpectedCall]:
@@ -107,7 +117,7 @@ def _expected(given: Any) -> ExpectedCall:
             return ExpectedCall(given["name"], None)
         if isinstance(arguments, Mapping):
             plain = {key: [value] for key, value in arguments.items()}
-            return ExpectedCall(given["name"], plain)
+            return ExpectedCall(given["name"], plain, is_plain=True)
     if len(given) == 1:
         ((name, accepted),) = given.items()
         if isinstance(accepted, Mapping) and all(
@@ -229,18 +239,11 @@ def fault_in_order(
     return f"{left[0]} was not called in its place" if left else ""
 
 
-def has_arguments(given: Any, expected: Mapping[str, Any]) -> bool:
-    """Whether arguments have these values among others; text of a template equals a
-    number that is written alike."""
+def has_arguments(given: Any, expected: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether arguments have these among others: name → its accepted values."""
     if not isinstance(given, Mapping):
         return not expected
     return all(
-        key in given
-        and (not difference(given[key], one) or _written(given[key]) == one)
-        for key, one in expected.items()
+        key in given and any(not difference(given[key], one) for one in values)
+        for key, values in expected.items()
     )
-
-
-def _written(value: Any) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return compact(value) if is_number else value

@@ -7,14 +7,17 @@ relevant ids are a list, or a mapping of an id to its gain, in the row's column
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pytest_evals.core.case import Case
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.arguments import checked_arguments
 
@@ -109,8 +112,11 @@ def _scorer(
     if k is not None and k < 1:
         raise EvalsError(f"{name}: k is {k}, not 1 or more")
 
+    def gains_of(case: Case) -> Gains:
+        return _gains(case.row.get(column), f"{name}: {column}")
+
     def score(response: Response, case: Case) -> Score:
-        gains = _gains(case.row.get(column))
+        gains = gains_of(case)
         found = [*dict.fromkeys(_id(one) for one in response.contexts)][:k]
         shown = ", ".join(found)
         if not any(gain > 0 for gain in gains.values()):
@@ -126,18 +132,40 @@ def _scorer(
         settings={"contexts": {"metric": name, "k": k, "relevant": column}},
         reads_response=True,
         is_graded=True,
+        check=gains_of,
     )
 
 
 def _id(context: Mapping[str, Any]) -> str:
-    return str(context.get("id", context.get("text")))
+    return _named(context.get("id", context.get("text")))
 
 
-def _gains(given: Any) -> Gains:
+def _named(given: Any) -> str:
+    """An id as text: 3.0 of a column with numbers is 3."""
+    is_whole = isinstance(given, float) and given.is_integer()
+    return str(int(given) if is_whole else given)
+
+
+def _gains(given: Any, key: str) -> Gains:
+    """Relevant id → its gain. Text of a list or a mapping, as in CSV, is read as JSON.
+
+    Raises:
+        DocumentError: It is something else.
+    """
+    if isinstance(given, str) and given.strip()[:1] in ("[", "{"):
+        with suppress(ValueError, RecursionError):  # else an id
+            given = json.loads(given)
     if given is None or given == "":
         return {}
-    if isinstance(given, Mapping):
-        return {str(one): float(gain) for one, gain in given.items() if gain > 0}
-    if isinstance(given, str | int | float):
+    if not isinstance(given, Mapping | list | tuple):
         given = [given]
-    return dict.fromkeys(map(str, given), 1.0)
+    pairs = given.items() if isinstance(given, Mapping) else [(n, 1) for n in given]
+    for one, gain in pairs:
+        is_id = isinstance(one, str | int | float) and not isinstance(one, bool)
+        if not is_id or not is_finite(gain):
+            shown = f"{one!r:.40}: {gain!r:.20}" if is_id else f"{one!r:.60}"
+            raise DocumentError(
+                f"{key} has {shown}, not an id or its gain\n"
+                "  fix: relevant: [returns, shipping], or {returns: 2, shipping: 1}"
+            )
+    return {_named(one): float(gain) for one, gain in pairs if gain > 0}

@@ -9,7 +9,7 @@ their items and keys can be used as well.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,19 +116,27 @@ class ScorerTemplate:
         except Exception as error:
             raise self._error(error, case) from error
 
+    def value(self, case: Case) -> Any:
+        """Return the value of a template that is one expression; else the text.
+
+        Raises:
+            ScorerTemplateError: It cannot be rendered.
+        """
+        evaluate = compile_expression(self.text) if self.is_template else None
+        if evaluate is None:
+            return self.render(case)
+        try:
+            return evaluate(self._values(case, NO_RESPONSE))
+        except Exception as error:
+            raise self._error(error, case) from error
+
     def texts(self, case: Case) -> list[str]:
         """Return the texts for a case: the items of a template that is a list.
 
         Raises:
             ScorerTemplateError: It cannot be rendered, or has items that are not text.
         """
-        evaluate = compile_expression(self.text) if self.is_template else None
-        if evaluate is None:
-            return [self.whole_text(case)]
-        try:
-            found = evaluate(self._values(case, NO_RESPONSE))
-        except Exception as error:
-            raise self._error(error, case) from error
+        found = self.value(case)
         if not isinstance(found, list | tuple):
             return [self.whole_text(case)]
         if not self.has_items:
@@ -221,19 +229,35 @@ def templates_in(given: Any, key: str) -> list[ScorerTemplate]:
     return [one for value in given for one in templates_in(value, key)]
 
 
-def rendered(given: Any, case: Case, key: str) -> Any:
-    """Return a JSON value with its templates rendered for a case.
+def readings(given: Any, case: Case, key: str) -> list[Any]:
+    """Return a JSON value with its templates rendered for a case: as text, as the value
+    of their expression, and with their text read as JSON. Rows have numbers as text in
+    YAML and CSV, and as numbers in JSON.
 
     Raises:
         ScorerTemplateError: One cannot be rendered.
     """
-    if isinstance(given, str):
-        return ScorerTemplate(key, given).render(case)
+    if not templates_in(given, key):
+        return [given]
+    kinds = (ScorerTemplate.render, ScorerTemplate.value, _read_as_json)
+    return [_filled(given, lambda one: kind(one, case), key) for kind in kinds]  # noqa: B023
+
+
+def _read_as_json(template: ScorerTemplate, case: Case) -> Any:
+    text = template.render(case)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _filled(given: Any, fill: Callable[[ScorerTemplate], Any], key: str) -> Any:
     if isinstance(given, Mapping):
-        return {name: rendered(one, case, key) for name, one in given.items()}
+        return {name: _filled(one, fill, key) for name, one in given.items()}
     if isinstance(given, list | tuple):
-        return [rendered(one, case, key) for one in given]
-    return given
+        return [_filled(one, fill, key) for one in given]
+    is_text = isinstance(given, str) and is_template(given)
+    return fill(ScorerTemplate(key, given)) if is_text else given
 
 
 def prompt_text(case: Case) -> str:

@@ -37,7 +37,7 @@ from pytest_evals.scorers.call_matches import (
     fault_in_order,
     has_arguments,
 )
-from pytest_evals.scorers.templates import ScorerTemplate, rendered, templates_in
+from pytest_evals.scorers.templates import ScorerTemplate, readings, templates_in
 
 Order = Literal["any", "strict"]
 Rules = Literal["json", "bfcl"]
@@ -94,7 +94,8 @@ def tool_names(
     def score(response: Response, case: Case) -> Score:
         expected = [ExpectedCall(one.name, None) for one in expected_calls(case.target)]
         compare = fault_in_order if order == "strict" else fault_in_any_order
-        fault = compare(response.calls, expected, extra)
+        calls = [{**one, "arguments": {}} for one in response.calls]
+        fault = compare(calls, expected, extra)
         return binary(not fault, fault, _shown(response))
 
     return _comparing(_scorer(name, score, order=order, extra=extra))
@@ -113,9 +114,9 @@ def tool_arguments(*, name: str = "tool_arguments") -> AnswerScorer:
         total = sum(one.n_arguments(call) for one, call in pairs)
         used = [id(call) for _, call in pairs]
         total += sum(
-            max(len(call["arguments"]), 1)
+            max(len(given), 1) if isinstance(given := call["arguments"], Mapping) else 1
             for call in calls
-            if id(call) not in used and isinstance(call["arguments"], Mapping)
+            if id(call) not in used
         )
         missing = sum(call is None for _, call in pairs)
         value = right / total if total else float(not missing)
@@ -165,10 +166,11 @@ def called(
 
     def score(response: Response, case: Case) -> Score:
         for tool, given in wanted.items():
-            arguments = rendered(given, case, f"{name}: {tool}") or {}
+            arguments = _readings(given, case, f"{name}: {tool}")
             made = [one for one in response.calls if same_name(one["name"], tool)]
             if not any(has_arguments(one["arguments"], arguments) for one in made):
-                shown = f"{tool}({compact(arguments)})" if arguments else tool
+                shown = {key: values[0] for key, values in arguments.items()}
+                shown = f"{tool}({compact(shown)})" if arguments else tool
                 others = f"; called {'; '.join(map(call_text, made))}" if made else ""
                 return binary(
                     False, f"{shown} was not called{others}", _shown(response)
@@ -192,7 +194,7 @@ def not_called(
 
     def score(response: Response, case: Case) -> Score:
         for tool, given in wanted.items():
-            arguments = rendered(given, case, f"{name}: {tool}") or {}
+            arguments = _readings(given, case, f"{name}: {tool}")
             for one in response.calls:
                 if same_name(one["name"], tool) and has_arguments(
                     one["arguments"], arguments
@@ -221,6 +223,9 @@ def max_calls(most: int, *, name: str = "max_calls") -> AnswerScorer:
 @checked_arguments
 def call_order(tools: Sequence[str], *, name: str = "call_order") -> AnswerScorer:
     """Whether these tools were called in this order; others may be in between."""
+
+    if not tools:
+        raise EvalsError(f"{name}: no tool is named\n  fix: {name}: [find, refund]")
 
     def score(response: Response, case: Case) -> Score:
         left = [*tools]
@@ -251,11 +256,23 @@ def _bfcl(calls: Sequence[Call], expected: Sequence[ExpectedCall], case: Case) -
     return bfcl_fault(made, truth, functions)
 
 
+def _readings(given: Any, case: Case, key: str) -> Mapping[str, Sequence[Any]]:
+    """Argument → its accepted values: the readings of its templates."""
+    return {name: readings(one, case, key) for name, one in (given or {}).items()}
+
+
 def _wanted(given: Any, name: str) -> Mapping[str, Any]:
     if isinstance(given, str):
         given = [given]
-    if not isinstance(given, Mapping):
+    if isinstance(given, list | tuple):
+        if not all(isinstance(one, str) for one in given):
+            raise EvalsError(
+                f"{name}: arguments of tools are a mapping, not a list\n"
+                f"  fix: {name}: {{refund: {{order_id: A-17}}, find_order: null}}"
+            )
         given = dict.fromkeys(given)
+    if not isinstance(given, Mapping):
+        raise EvalsError(f"{name}: {given!r:.40} names no tool\n  fix: {name}: refund")
     for tool, arguments in given.items():
         if arguments is not None and not isinstance(arguments, Mapping):
             raise EvalsError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json as json_library
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_evals.core.case import Case
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import compact
@@ -18,7 +18,7 @@ from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.json_paths import found_at, json_values, path_steps
 from pytest_evals.scorers.json_schema import validator, without_fence
-from pytest_evals.scorers.templates import ScorerTemplate, rendered, templates_in
+from pytest_evals.scorers.templates import ScorerTemplate, readings, templates_in
 
 MISSING = object()
 """No value."""
@@ -73,10 +73,12 @@ def json_path(
         for path, wanted in conditions.items():
             found = [*found_at(data, steps[path])]
             for condition, value in wanted.items():
-                expected = rendered(value, case, f"{name}: {path}")
-                fault = _fault(condition, expected, found, tolerance)
-                if fault:
-                    return binary(False, f"{path} {fault}", shown)
+                faults = [
+                    _fault(condition, one, found, tolerance)
+                    for one in readings(value, case, f"{name}: {path}")
+                ]
+                if all(faults):
+                    return binary(False, f"{path} {faults[0]}", shown)
         return binary(True, "", shown)
 
     settings = {"json_path": {"paths": dict(paths), "tolerance": tolerance}}
@@ -133,12 +135,17 @@ def difference(found: Any, expected: Any, tolerance: float = 0.0, at: str = "$")
     else:
         return f"{at} is {_cut(found)}, expected {_cut(expected)}"
     faults = (difference(*pair, tolerance, where) for where, pair in pairs.items())
-    return next(filter(None, faults), "")
+    try:
+        return next(filter(None, faults), "")
+    except RecursionError:
+        return f"{at[:80]} is nested too deeply"
 
 
 def _is_equal(one: Any, other: Any, tolerance: float) -> bool:
     if _is_number(one) and _is_number(other):
-        return one == other or math.isclose(one, other, rel_tol=0.0, abs_tol=tolerance)
+        # Integers that no float can hold are equal or differ by more
+        are_floats = is_finite(one) and is_finite(other)
+        return one == other or (are_floats and abs(one - other) <= tolerance)
     return bool(one == other and type(one) is type(other))
 
 
@@ -192,7 +199,7 @@ def _contains(value: Any, part: Any) -> bool:
         return str(part) in value
     if isinstance(value, list | tuple):
         return any(not difference(one, part) for one in value)
-    return isinstance(value, Mapping) and part in value
+    return isinstance(value, Mapping) and isinstance(part, str) and part in value
 
 
 def _fault(condition: str, expected: Any, found: list[Any], tolerance: float) -> str:
@@ -238,6 +245,8 @@ def _scorer(
     settings: Mapping[str, Any],
     templates: tuple[ScorerTemplate, ...] = (),
 ) -> AnswerScorer:
+    if any(one.get("tolerance", 0) < 0 for one in settings.values()):
+        raise EvalsError(f"{name}: tolerance is below 0")
     return AnswerScorer(
         name=name,
         score=score,

@@ -75,6 +75,10 @@ def test_verdicts_are_those_of_bfcl():
          [("book", {"room": {"beds": 3}})], False),
         ([{"book": {"guests": [[{"name": ["Ann"]}]]}}],
          [("book", {"guests": [{"name": "Ann"}]})], True),
+        # A plain call has its values alone: no marks in them.
+        ([{"name": "f", "arguments": {"a": ""}}], [("f", {})], False),
+        ([{"name": "f", "arguments": {"o": {"a": ["x", "y"]}}}],
+         [("f", {"o": {"a": "x"}})], False),
         # Names: servers accept no dots.
         ([{"shop.pay": {"amount": [4]}}], [("shop_pay", {"amount": 4})], True),
         ([{"pay": {"amount": [4]}}], [("buy", {"amount": 4})], False),
@@ -86,7 +90,7 @@ def test_verdicts_are_those_of_bfcl():
         ([{"w": {"city": ["Oslo", "Bergen"]}}, {"w": {"city": ["Oslo"]}}],
          [("w", {"city": "Oslo"}), ("w", {"city": "Bergen"})], True),
         # Arguments that are not JSON are wrong, not an error.
-        (["f"], [("f", '{"a": 1')], True),
+        (["f"], [("f", '{"a": 1')], False),
         ([{"name": "f", "arguments": {"a": 1}}], [("f", '{"a": 1')], False),
         ([{"name": "f", "arguments": {"a": 1}}], [("f", '{"a": 1}')], True),
         ('[{"name": "f", "arguments": {"a": 1}}]', [("f", {"a": 1})], True),
@@ -140,6 +144,9 @@ CALLS = made(("find", {"id": 7}), ("refund", {"order": "A-17", "amount": 4.9}))
         (called({"refund": {"order": "{{order}}"}}), True),
         (called({"refund": {"amount": 4.90}, "find": None}), True),
         (called({"find": {"id": "{{number}}"}}), True),
+        (called({"find": {"id": "{{text}}"}}), True),
+        (called({"find": {"id": "7"}}), False),
+        (called({"find": {"id": "{{yes}}"}}), False),
         (called({"refund": {"order": "B-2"}}), False),
         (called("delete"), False),
         (not_called("delete"), True),
@@ -155,7 +162,7 @@ CALLS = made(("find", {"id": 7}), ("refund", {"order": "A-17", "amount": 4.9}))
     ],
 )
 def test_conditions_on_calls(scorer, verdict):
-    score = scorer(CALLS, case("q", order="A-17", number=7))
+    score = scorer(CALLS, case("q", order="A-17", number=7, text="7", yes=True))
     assert score.correct is verdict
     assert bool(score.explanation) != verdict
 
@@ -171,6 +178,16 @@ def test_a_target_that_is_no_list_of_calls_is_an_error():
     for target in (None, 4, "pay", [3], [{"a": 1, "b": 2}]):
         with pytest.raises(DocumentError, match="not a list of tool calls"):
             tool_calls()(made(), case("q", target=target))
+
+
+def test_conditions_that_name_no_tool_are_refused():
+    for make in (
+        lambda: called([{"refund": {"order": "A-17"}}]),
+        lambda: not_called(5),
+        lambda: call_order([]),
+    ):
+        with pytest.raises(EvalsError, match="fix: "):
+            make()
 
 
 def test_bfcl_rules_read_the_functions_of_the_row():

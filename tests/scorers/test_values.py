@@ -47,6 +47,9 @@ ORDER = {"total": 4.9, "items": [{"id": "a", "n": 2}, {"id": "b", "n": 0}], "ok"
         ({"$.items[0].id": {"matches": "^[ab]$"}}, True),
         ({"$.items[0].id": {"contains": "b"}}, False),
         ({"$": {"contains": "total"}}, True),
+        ({"$": {"contains": ["total"]}}, False),
+        ({"$.total": "{{total}}", "$.items[1].n": "{{zero}}"}, True),
+        ({"$.total": "{{first}}"}, False),
     ],
 )
 def test_values_at_paths(paths, verdict):
@@ -54,7 +57,7 @@ def test_values_at_paths(paths, verdict):
         Response(data=ORDER),
         Response(text=f"```json\n{_json(ORDER)}\n```"),
     ):
-        score = json_path(paths)(response, case("q", first="a"))
+        score = json_path(paths)(response, case("q", first="a", total="4.90", zero=0))
         assert score.correct is verdict
         assert bool(score.explanation) != verdict
 
@@ -174,6 +177,31 @@ def test_a_row_without_relevant_ids_is_unscored_and_an_empty_retrieval_is_wrong(
             assert "no relevant ids" in scorer(RETRIEVED, case("q", **row)).unscored
         score = scorer(Response(), case("q", relevant=["a"]))
         assert (score.value, score.correct) == (0.0, False)
+
+
+def test_relevant_ids_are_read_from_any_file_and_refused_if_they_are_none():
+    found = contexts_of([{"id": 3, "score": None}, {"id": None, "text": "b"}])
+    for relevant in ('["3", "b"]', '{"3": 2, "b": 1}', [3.0, "b"], {"3": 2, "b": 1}):
+        row = case("q", relevant=relevant)
+        assert ndcg()(Response(contexts=found), row).value == 1
+    for relevant in ([{"id": "b"}], [None], {"b": "2"}, {"b": math.nan}, True):
+        with pytest.raises(EvalsError, match="not an id or its gain"):
+            mrr().check(case("q", relevant=relevant))
+
+
+def test_documents_of_langchain_keep_their_ids():
+    class Document:
+        def __init__(self, id_, **metadata):
+            self.page_content, self.id, self.metadata = "text", id_, metadata
+
+    contexts = contexts_of([Document("a"), Document(None, id="b"), Document(None)])
+    assert [one.get("id") for one in contexts] == ["a", "b", None]
+
+
+def test_values_that_break_comparisons_are_wrong_answers():
+    deep = "[" * 600 + "]" * 600
+    for text, target in ((f'{{"n": {10**400}}}', '{"n": 1.5}'), (deep, deep)):
+        assert equals()(Response(text=text), case("q", target)).correct is False
 
 
 def test_limits_of_time_cost_and_tokens():
