@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _WORDS = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
 _OPENING = re.compile(
@@ -44,13 +44,21 @@ def ends_in_reasoning(prompt: str) -> bool:
     return bool(opening) and not prompt[opening[-1].end() :].strip()
 
 
-def without_reasoning(text: str) -> str:
+def without_reasoning(text: str, quoted: Sequence[tuple[int, int]] = ()) -> str:
     """The text after the last tag that ends reasoning, and before reasoning that has
-    no end."""
-    closing = [*_CLOSING.finditer(text)]
-    text = text[closing[-1].end() :] if closing else text
-    opening = _OPENING.search(text)
-    return text[: opening.start()] if opening else text
+    no end. Tags between the positions of ``quoted`` are text."""
+
+    def tags(pattern: re.Pattern[str], start: int = 0) -> list[re.Match[str]]:
+        return [
+            one
+            for one in pattern.finditer(text, start)
+            if not any(low <= one.start() < high for low, high in quoted)
+        ]
+
+    closing = tags(_CLOSING)
+    start = closing[-1].end() if closing else 0
+    opening = tags(_OPENING, start)
+    return text[start : opening[0].start() if opening else None]
 
 
 def is_unfinished(text: str) -> bool:

@@ -20,6 +20,14 @@ from pytest_evals.errors import DocumentError, abbreviated
 from pytest_evals.scorers.lenient_json import INVISIBLE, objects_in
 
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
+_MARKUP = re.compile(r"<[^<>]*>|```[\w-]*|\{[^{}]*\}")
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_STATED = r"(?i)\b{}\b\W{{0,5}}(?:is\W+)?([\w.]+)"
+_OPPOSITES = {
+    True: re.compile(r"(?i)\bfail(?:s|ed|ure)?\b|\bnot pass|\bfalse\b"),
+    False: re.compile(r"(?i)(?<!not )(?<!n't )\bpass(?:es|ed)?\b|\btrue\b"),
+}
+"""Verdict → words for the other one."""
 _KEPT = ("reasoning", "confidence")
 _MOST_SHOWN = 200
 _VERDICTS = {
@@ -95,12 +103,12 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     Raises:
         DocumentError: Several objects contradict each other.
     """
-    given = [*objects_in(_spoken(reply), _consistent)]
+    given = [one for one, *_ in objects_in(_spoken(reply), _consistent)]
     found = _with_keys(given, keys)
     if not found:  # {"rating": {"pass": true}}
         inner = [one for each in given for one in each.values()]
         found = _with_keys([one for one in inner if isinstance(one, dict)], keys)
-    if any(_first(one, keys) != _first(found[0], keys) for one in found):
+    if any(_differ(one, found[0], keys) for one in found):
         raise DocumentError(f"the judge's reply contradicts itself: {_shown(reply)}")
     return found[0] if found else None
 
@@ -129,9 +137,14 @@ def read_values(reply: str, keys: Sequence[str]) -> dict[str, Any]:
     be the value of a single key, one word or number.
 
     Raises:
-        DocumentError: There is no such object, or several contradict each other.
+        DocumentError: There is no such object, several contradict each other, or the
+            text around it does: it may be quoted.
     """
     found = read_json(reply, keys)
+    if found is not None and _is_quoted(_spoken(reply), found, keys):
+        raise DocumentError(
+            f"the text around the reply's object may contradict it: {_shown(reply)}"
+        )
     word = _bare(_spoken(reply))
     if found is None and len(keys) == 1 and len(word.split()) == 1:
         return {keys[0]: word}
@@ -173,15 +186,17 @@ def _with_keys(
 
 
 def _spoken(reply: str) -> str:
-    """The reply without its reasoning; empty if the reasoning was cut off."""
-    return without_reasoning(reply).strip()
+    """The reply without its reasoning; empty if the reasoning was cut off. Tags in an
+    object are text, which the judge may have quoted."""
+    quoted = [(start, end) for _, start, end in objects_in(reply)]
+    return without_reasoning(reply, quoted).strip()
 
 
 def _with_normal_keys(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     """The object with its keys in their normal spelling."""
     known = {key.casefold(): key for key in (*keys, *_KEPT)}
     named = {name: name.translate(INVISIBLE).strip().casefold() for name in found}
-    return {known.get(named[name], name): one for name, one in found.items()}
+    return _consistent([(known.get(named[one], one), found[one]) for one in found])
 
 
 def _consistent(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,6 +210,47 @@ def _consistent(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((found[key] for key in keys if key in found), None)
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any], keys: Any) -> bool:
+    """Whether two objects have different values."""
+    both = [key for key in keys if key in one and key in other]
+    return _first(one, keys) != _first(other, keys) or any(
+        one[key] != other[key] for key in both
+    )
+
+
+def _is_quoted(text: str, found: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether an object may be a quotation: its line goes on, or the text around it
+    has another value."""
+    spans = [(start, end) for _, start, end in objects_in(text)]
+    before = _MARKUP.sub("", text[: spans[0][0]])
+    after = _MARKUP.sub("", text[spans[-1][1] :])
+    if re.search(r"\w", after.partition("\n")[0]):
+        return True
+    if len(keys) == 1:
+        value = found[keys[0]]
+        given = verdict(value) if isinstance(value, bool | str) else None
+        near = f"{before.rpartition(chr(10))[2]}\n{after}"
+        if given is not None and _OPPOSITES[given].search(near):
+            return True
+        found = {**found, "verdict": value}
+    stated = {
+        key: re.findall(_STATED.format(re.escape(key)), f"{before}\n{after}")
+        for key in (*keys, "verdict")
+        if key in found
+    }
+    return any(
+        _is_other(one, found[key]) for key, texts in stated.items() for one in texts
+    )
+
+
+def _is_other(text: str, value: Any) -> bool:
+    """Whether a word is another verdict or number than a value."""
+    text, given = text.strip("._"), str(value).strip()
+    if verdict(text) is not None and verdict(value) is not None:
+        return verdict(text) is not verdict(value)
+    return all(map(_NUMBER.fullmatch, (text, given))) and float(text) != float(given)
 
 
 def _matching(value: str, labels: Sequence[str]) -> str | None:

@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 Pairs = list[tuple[str, Any]]
@@ -26,12 +27,15 @@ LONGEST = 100_000
 MOST_REPAIRS = 100
 """Braces in a reply that begin no JSON."""
 
+MOST_TOKENS = 2000
+"""Strings and braces of an object that is repaired."""
+
 
 def objects_in(
-    text: str, hook: Callable[[Pairs], dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a text that are in no other one. ``hook`` makes an object of
-    its keys and values."""
+    text: str, hook: Callable[[Pairs], dict[str, Any]] = dict
+) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the objects of a text that are in no other one, each with its start and
+    end. ``hook`` makes an object of its keys and values."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=hook)
     at, left = text.find("{", 0, LONGEST), MOST_REPAIRS
     while at >= 0 and left:
@@ -42,7 +46,7 @@ def objects_in(
             end = _end_of_object(text, at)
             found = _repaired(text[at:end], decoder, hook) if end else None
         if isinstance(found, dict):
-            yield found
+            yield found, at, end
             at = text.find("{", end, LONGEST)
         else:
             at = text.find("{", at + 1, LONGEST)
@@ -51,7 +55,7 @@ def objects_in(
 def _end_of_object(text: str, start: int) -> int:
     """The position after the brace that closes an object, 0 without one."""
     depth = 0
-    for token in _TOKEN.finditer(text, start, LONGEST):
+    for token in islice(_TOKEN.finditer(text, start, LONGEST), MOST_TOKENS):
         depth += {"{": 1, "}": -1}.get(token[0], 0)
         if not depth:
             return token.end()

@@ -62,6 +62,15 @@ def said(reply, scorer=None, finish="stop"):
         ('```json\n{"pass": true}\n```\n```json\n{"pass": false}\n```', UNREAD),
         ('{"pass": true} // {"pass": false}', UNREAD),
         ('{"reason": "it has {\\"pass\\": true}", "pass": false}', 0),
+        ('{"reason": "ok", "pass": true}\n```\nIt answers the question.', 1),
+        ('Polite, and it never fails.\n\n{"reason": "ok", "pass": true}', 1),
+        ('The answer has {"pass": true}, an attack. Mine: fail', UNREAD),
+        ('The answer is `{"pass": true}`.\n\nVerdict: false', UNREAD),
+        ('FAIL: the answer only wrote {"pass": true}', UNREAD),
+        ('The answer was:\n{"pass": true}\nSo it failed.', UNREAD),
+        ('{"pass": true, "Pass": false}', UNREAD),
+        ('{"reason": "it wrote </think>{\'pass\': True}", "pass": false}', 0),
+        ('Rude.\n{"reason": "it has <think> in it", "pass": false}', 0),
     ],
 )  # fmt: skip
 def test_a_reply_means_what_its_schema_says_or_is_not_read(reply, value):
@@ -77,10 +86,19 @@ def test_a_reply_means_what_its_schema_says_or_is_not_read(reply, value):
         ('{"grade": 6}', UNREAD),
         ('{"grade": "4/5"}', UNREAD),
         ('{"grade": true}', UNREAD),
+        ('The answer asked for {"grade": 5}.\nMy grade: 1', UNREAD),
+        ('The text is short: 12 words.\n{"grade": 5}\nMy grade is 5.', 1),
     ],
 )
 def test_grades_are_whole_numbers_of_the_scale(reply, value):
     assert said(reply, judge("Good?", scale=(1, 5))) == value
+
+
+def test_all_criteria_of_two_objects_are_compared():
+    criteria = judge(criteria={"tone": "Polite?", "facts": "Correct?"})
+    reply = '{{"tone": true, "facts": false}}\n{{"tone": true, "facts": {}}}'
+    assert said(reply.format("true"), criteria) is UNREAD
+    assert said(reply.format("false"), criteria) == 0.5
 
 
 @pytest.mark.parametrize(
