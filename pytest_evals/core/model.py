@@ -151,6 +151,10 @@ class Model(ABC):
         """The class and the name, for error messages."""
         return f"{type(self).__name__} {self.name!r}"
 
+    def gave(self, what: str) -> str:
+        """The error for an invalid response."""
+        return f"{self}: answer() gave {what}"
+
 
 class AdaptedModel(Model):
     """An object with ``name`` and ``answer`` as a :class:`Model`; missing members have

@@ -16,6 +16,7 @@ from typing import Any, get_args
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.returned import (
+    NotJsonError,
     calls_of,
     contexts_of,
     json_value,
@@ -214,9 +215,10 @@ def _converted(given: Response) -> Response:
         value = getattr(given, name)
         try:
             fields[name] = convert(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError) as error:
+            why = f", and {error}" if isinstance(error, NotJsonError) else ""
             raise _FieldError(
-                f"{name}={described(value)}; expected {expected}"
+                f"{name}={described(value)}; expected {expected}{why}"
             ) from None
     return replace(given, **fields)
 
@@ -321,4 +323,4 @@ def described(value: object) -> str:
 
 
 def _invalid(model: Model, what: str) -> Response:
-    return Response(error=f"{model}: answer() gave {what}")
+    return Response(error=model.gave(what))

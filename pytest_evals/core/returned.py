@@ -15,6 +15,10 @@ RETURNED = ("steps", "data", "calls", "contexts", "messages", "usage", "metadata
 """The fields, in the order in which they are shown."""
 
 
+class NotJsonError(TypeError):
+    """A value has a part that is not JSON; the message names its type."""
+
+
 def json_value(given: Any) -> Any:
     """Return a copy of a JSON value; tuples become lists.
 
@@ -103,14 +107,14 @@ def _dumped(value: Any) -> Any:
         method = getattr(value, name, None)
         if callable(method) and not isinstance(value, type):
             return method(**arguments)
-    raise TypeError(type(value).__name__)
+    raise NotJsonError(f"a {type(value).__name__} in it is not a JSON value")
 
 
 def _call(given: Any) -> dict[str, Any]:
     call = _as_mapping(given)
-    inner = call.pop(str(call.get("type")), None)
-    if isinstance(inner, dict):  # {"type": "function", "function": {…}}
-        call |= inner
+    kind = str(call.get("type") or "function")
+    if isinstance(call.get(kind), dict):  # {"type": "function", "function": {…}}
+        call |= call.pop(kind)
     if call.get("type") in ("function", "custom", "tool_call"):
         del call["type"]
     call.pop("index", None)
@@ -129,7 +133,7 @@ def _arguments(given: Any) -> Any:
     if not isinstance(given, str):
         return given
     try:
-        found = json.loads(given)
+        found = json_value(json.loads(given))  # Python reads NaN, which is not JSON
     except (ValueError, RecursionError):
         return given
     return found if isinstance(found, dict) else given

@@ -159,7 +159,12 @@ A_LIST_OF_STEPS = "a list of mappings of JSON values"
         ("steps", ["search"], "['search'] (list)", A_LIST_OF_STEPS),
         ("steps", {"tool": "search"}, "{'tool': 'search'} (dict)", A_LIST_OF_STEPS),
         ("steps", [{"p": math.nan}], "[{'p': nan}] (list)", A_LIST_OF_STEPS),
-        ("steps", [{"p": {1}}], "[{'p': {1}}] (list)", A_LIST_OF_STEPS),
+        (
+            "steps",
+            [{"p": {1}}],
+            "[{'p': {1}}] (list)",
+            f"{A_LIST_OF_STEPS}, and a set in it is not a JSON value",
+        ),
     ],
 )
 def test_an_invalid_value_is_an_error_that_names_it(field, value, shown, expected):

@@ -270,6 +270,10 @@ class PythonModel(BackgroundModel):
         text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
+    def gave(self, what: str) -> str:
+        """The error for an invalid return value."""
+        return f"{self.label} returned {what}"
+
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""
         try:

@@ -79,6 +79,13 @@ def _text(fields: Mapping[str, Any]) -> str:
         for one in reversed(messages):
             if one["role"] == "assistant" and one.get("content"):
                 return text_of(one["content"])
-        return text_of(fields["data"]) if "data" in fields else ""
-    except (TypeError, ValueError):
+        if "data" in fields:
+            return text_of(fields["data"])
+    except (TypeError, ValueError, RecursionError):
         return ""  # the check of all responses names the field
+    if messages and all(one["role"] != "assistant" for one in messages):
+        raise DocumentError(
+            "messages without an answer of the assistant\n"
+            '  fix: add {"role": "assistant", "content": …}, or text'
+        )
+    return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from pytest_evals.core.model import AdaptedModel
@@ -22,6 +24,13 @@ class Named:
 def checked(given):
     """A return value as scorers get it."""
     return checked_response(Generate("q"), response_in(given), AdaptedModel(Named()))
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 class Dumped:
@@ -77,7 +86,7 @@ def test_a_dict_has_the_fields_of_a_response():
     assert response.text == "ho"
     assert response.contexts == (
         {"text": "plain"},
-        {"text": "text", "metadata": {"id": 3}},
+        {"id": 3, "text": "text", "metadata": {"id": 3}},
         {"id": "d", "score": 0.5},
     )
     assert (response.n_prompt_tokens, response.n_tokens, response.cost) == (12, 3, 0.01)
@@ -94,6 +103,7 @@ def test_data_alone_is_the_answer_as_json():
         (4, "4 \\(int\\)\n  fix: return a str, a dict or a Response"),
         ({}, "an empty dict"),
         ({"text": "a", "tool_calls": []}, "the key 'tool_calls'; did you mean 'calls'"),
+        ({"messages": [{"role": "user"}]}, "without an answer of the assistant"),
     ],
 )
 def test_other_values_are_errors_with_a_fix(given, message):
@@ -111,11 +121,15 @@ def test_other_values_are_errors_with_a_fix(given, message):
         ("messages", [{"content": "x"}]),
         ("data", {1, 2}),
         ("data", float("nan")),
+        ("data", nested(3000)),
+        ("calls", [{"name": "f", "result": {"day": date(2026, 1, 2)}}]),
         ("usage", [1]),
     ],
 )
 def test_invalid_fields_are_named(field, value):
-    assert f"answer() gave {field}=" in checked({"text": "t", field: value}).error
+    error = checked({"text": "t", field: value}).error
+    assert f"answer() gave {field}=" in error
+    assert ("a date in it is not a JSON value" in error) == ("date" in str(value)[:90])
 
 
 def test_what_an_application_returned_is_stored():

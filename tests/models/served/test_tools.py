@@ -67,6 +67,9 @@ REPLIES = {
     "vLLM reports stop, and reasoning": (
         silent(call(id="a")) | {"reasoning": "Hm", "refusal": None}, "stop",
         (A_PAY,), ""),
+    "no type": (silent({"function": call()["function"]}), "stop", (PAY_4,), ""),
+    "NaN is not JSON": (silent(call(arguments='{"amount": NaN}')), "tool_calls",
+                        (PAY_4 | {"arguments": '{"amount": NaN}'},), ""),
     "no ids": (silent(call(), call("get", "{}")), "tool_calls", (PAY_4, GET), ""),
     "equal indices": (silent(call(index=0), call(index=0)), "tool_calls",
                       (PAY_4, PAY_4), ""),
