@@ -169,8 +169,8 @@ def called(
             arguments = _readings(given, case, f"{name}: {tool}")
             made = [one for one in response.calls if same_name(one["name"], tool)]
             if not any(has_arguments(one["arguments"], arguments) for one in made):
-                shown = {key: values[0] for key, values in arguments.items()}
-                shown = f"{tool}({compact(shown)})" if arguments else tool
+                first = {key: values[0] for key, values in arguments.items()}
+                shown = f"{tool}({compact(first)})" if arguments else tool
                 others = f"; called {'; '.join(map(call_text, made))}" if made else ""
                 return binary(
                     False, f"{shown} was not called{others}", _shown(response)
