@@ -37,6 +37,16 @@ _OTHER_KINDS = {
     "litellm": "openai",
     "sglang": "openai",
 }
+_SERVERS = {
+    "ollama": "http://localhost:11434/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "llamacpp": "http://localhost:8080/v1",
+    **dict.fromkeys(
+        ("anthropic", "azure", "bedrock", "deepseek", "gemini", "google", "groq"), ""
+    ),
+    **dict.fromkeys(("mistral", "openrouter", "together", "vertex", "xai"), ""),
+}
+"""Servers and providers → the address of their API, if it is the same for all."""
 """Names of kinds in lm-eval, lighteval and others → ours."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -100,20 +110,32 @@ def read_spec(
         raise OptionError(_no_kind(head, rest, kinds, example))
     if kind not in kinds:
         known = ", ".join(kinds)
-        hint = did_you_mean(kind, kinds) or f"; write 'hf:{head}' for a folder"
-        if kind in _OTHER_KINDS:
-            hint = f"; did you mean '{_OTHER_KINDS[kind]}:{target}'?"
+        hint = _meant(kind, head, target) or did_you_mean(kind, kinds)
+        hint = hint or f"; write 'python:{head}' for a function"
         raise OptionError(f"unknown kind of model {kind!r}{hint} (known: {known})")
     target = _unquoted(target)
     if target.startswith("pretrained="):
         right = f"{kind}:{target.removeprefix('pretrained=')}"
         raise OptionError(f"'{kind}:{target}' names its model twice; write {right!r}")
-    if asked := re.fullmatch(r"([^?]+)\?(\w+=.*)", target):
+    if asked := re.fullmatch(r"([^?;\s]+)(?:\?|\s*[;\s]\s*)(\w+=.*)", target):
         right = f"{kind}:{asked[1]},{asked[2].replace('&', ',')}"
         raise OptionError(f"arguments of a model follow a comma: write {right!r}")
     if not target:
         raise OptionError(f"'{kind}:' names no model; write {example(kind)!r}")
     return ModelSpec(kind=kind, target=target, arguments=_arguments(rest))
+
+
+def _meant(kind: str, head: str, target: str) -> str:
+    """The spec that is meant by a kind of others, or by an address."""
+    if kind in ("http", "https"):
+        return f"; write 'openai:MODEL,base_url={head}'"
+    if kind.casefold() in _SERVERS:
+        address = _SERVERS[kind.casefold()] or "ADDRESS"
+        right = f"openai:{target},base_url={address}"
+        return f"; write {right!r} for a server with OpenAI's API"
+    if kind in _OTHER_KINDS:
+        return f"; did you mean '{_OTHER_KINDS[kind]}:{target}'?"
+    return ""
 
 
 def read_command_spec(text: str, ends: Collection[str]) -> ModelSpec:
@@ -195,6 +217,9 @@ def _no_kind(
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
+    if target.endswith(".py"):
+        right = f"python:{_of_kind('python', target.removeprefix('./'))}"
+        return f"{head!r} has no model kind; write {right!r}"
     first, slash, rest_of_name = target.partition("/")
     of_server = _OF_SERVERS.match(target)
     if of_server is not None:

@@ -221,8 +221,8 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any], keys: Any) -> bool
 
 
 def _is_quoted(text: str, found: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether an object may be a quotation: its line goes on, or the text around it
-    has another value."""
+    """Whether an object may be a quotation: text follows in its line, or the text
+    around it has another value."""
     spans = [(start, end) for _, start, end in objects_in(text)]
     before = _MARKUP.sub("", text[: spans[0][0]])
     after = _MARKUP.sub("", text[spans[-1][1] :])

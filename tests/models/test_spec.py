@@ -83,6 +83,13 @@ def test_a_target_may_be_quoted():
             "unknown kind of model 'scriptd'; did you mean 'scripted'? "
             "(known: encoder, hf, openai, python, ray, scripted, serve, vllm)",
         ),
+        ("openai:m base_url=http://h/v1", "write 'openai:m,base_url=http://h/v1'"),
+        ("openai:m; api=chat", "arguments of a model follow a comma"),
+        ("http://h/v1", "write 'openai:MODEL,base_url=http://h/v1'"),
+        ("ollama:llama3", "write 'openai:llama3,base_url=http://localhost:11434/v1'"),
+        ("Azure:gpt-4o", "write 'openai:gpt-4o,base_url=ADDRESS'"),
+        ("app:respond", "write 'python:app:respond' for a function"),
+        ("./app.py", "write 'python:app:FUNCTION'"),
         ("hf:m,x=(1,2", "the model's spec lacks a closing )"),
         (
             "hf:m,bfloat16",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,7 +26,7 @@ def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
 
     def score(response: Response, case: Case) -> Score:
         scores = [
-            (where, one(answer, part))
+            (where, _explained(one(answer, part), part))
             for where, answer, part in _parts(response, case)
             for one in checks_of(part.row, read)
         ]
@@ -59,6 +60,13 @@ def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
         reads_response=True,
         is_graded=True,
     )
+
+
+def _explained(score: Score, part: Case) -> Score:
+    """The score of a check; a turn's target is shown nowhere else."""
+    if score.correct is not False or score.explanation or part.target is None:
+        return score
+    return replace(score, explanation=f"expected {part.target!r:.80}")
 
 
 def _parts(response: Response, case: Case) -> Iterator[tuple[str, Response, Case]]:

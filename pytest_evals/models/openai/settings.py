@@ -55,9 +55,13 @@ REFUSED = {
     "token": _KEY,
     "tokenized_requests": "texts are sent as texts; see tokenizer",
     "tokenizer_backend": "texts are sent as texts; see tokenizer",
+    **dict.fromkeys(
+        ("max_tokens", "stop", "temperature", "top_p"),
+        "use --evals-gen-kwargs, or generation: in the eval",
+    ),
     "verify_certificate": "set the environment variable SSL_CERT_FILE",
 }
-"""Arguments of lm-eval that do not exist here, with the alternative."""
+"""Arguments of lm-eval and of servers that do not exist here, with the alternative."""
 
 
 _HIGHEST_COST = 1_000_000

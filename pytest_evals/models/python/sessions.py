@@ -149,9 +149,8 @@ class AppSessions:
             if str(answer).strip() != before[n].content.strip():
                 raise DocumentError(
                     f"{self.name}: a new session gave another answer to turn {number} "
-                    "than the stored one\n"
-                    f"  fix: define {RESTORE}(messages), or run with "
-                    "--evals-cache=refresh"
+                    "than the earlier one, which is shared by cases that begin alike\n"
+                    f"  fix: define {RESTORE}(messages), which sets its state"
                 )
 
 
