@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ from pytest_evals.gates.terms import (
     suffix,
 )
 from pytest_evals.stats.independent import IndependentDifference
-from pytest_evals.stats.interval_methods import Proportion
+from pytest_evals.stats.interval_methods import Proportion, root
 from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import POWER, USUAL_FLIPS, documents_for, first_that
 
@@ -135,7 +136,7 @@ def documents_to_decide(
     """
     spread, n = estimate.spread, estimate.n_labels or estimate.n
     assert spread is not None
-    value, alpha = estimate.value, 1 - gate.confidence
+    value = estimate.value
     away = min(condition.distance(value) for condition in conditions)
     holds = all(condition.holds(value) for condition in conditions)
     z, same = _NORMAL.inv_cdf(gate.confidence), "if the value stays the same"
@@ -145,17 +146,19 @@ def documents_to_decide(
         more = documents_needed(rule, passes=holds) if rule else None
         return more, f"in {percent(POWER)} of runs {same}"
 
-    def is_decided(more: int) -> bool:
+    @cache
+    def excess(more: float) -> float:
         # P-values are much cheaper than limits, and agree with them.
         scaled = replace(estimate, spread=spread.scaled(more / n))
-        if holds:
-            return p_passes(conditions, scaled) <= alpha
-        p_value = p_fails(conditions, scaled)
-        return p_value is not None and p_value < alpha
+        p = (p_passes if holds else p_fails)(conditions, scaled)
+        within = min(max(1.0 if p is None else p, 1e-300), 1 - 1e-16)
+        return z + _NORMAL.inv_cdf(within)
 
-    guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
-    most = estimate.n if estimate.n_labels else MOST_TIMES * n
-    return first_that(is_decided, n + 1, most, int(min(guess, most))), same
+    least, most = n + 1, estimate.n if estimate.n_labels else MOST_TIMES * n
+    if not away or most < least or excess(most) > 0:
+        return None, same
+    guess = root(excess, least, most, 0.5) if excess(least) > 0 else least
+    return first_that(lambda k: excess(k) <= 0, least, most, round(guess)), same
 
 
 class _Power(NamedTuple):

@@ -19,6 +19,7 @@ from pytest_evals.stats.independent import (
     IndependentDifference,
     SampledShare,
     StratifiedMean,
+    drawn_chances,
     stratified_counts,
 )
 from pytest_evals.stats.interval_methods import (
@@ -26,6 +27,8 @@ from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
     Proportion,
+    beta_sf,
+    root,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import POWER, chance_below, first_that, paired_stderr
@@ -176,14 +179,26 @@ def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, f
     """Exact limits of a proportion."""
 
     def fails(edge: float, share: float) -> float:
-        from scipy.stats import binom
-
-        most = int(binom.ppf(alpha, n, edge))
-        while most >= 0 and binom.cdf(most, n, edge) > alpha:
-            most -= 1
-        return float(binom.cdf(most, n, share)) if most >= 0 else 0.0
+        # The largest number that fails is 1 less.
+        most = bisect_left(range(n + 1), True, key=lambda k: _cdf(k, n, edge) > alpha)
+        return _cdf(most - 1, n, share)
 
     return fails(edge, share), fails(1 - edge, 1 - share)
+
+
+def _cdf(k: int, n: int, share: float) -> float:
+    """P(X <= k) of a binomial number."""
+    return float(k >= n) if not 0 <= k < n else beta_sf(k + 1, n - k, share)
+
+
+def _cdfs(k: Any, n: Any, share: float) -> Any:
+    """The same of arrays."""
+    import numpy as np
+    from scipy.special import betaincc
+
+    inside = (k >= 0) & (k < n)
+    tails = betaincc(np.where(inside, k + 1, 1), np.where(inside, n - k, 1), share)
+    return np.where(inside, tails, k >= n)
 
 
 @lru_cache(maxsize=64)
@@ -215,22 +230,24 @@ def paired_rule(
 
     def chances(n: int, drop: float) -> tuple[float, float]:
         import numpy as np
-        from scipy.stats import binom
 
         rate = min(1.0, max(flips, drop))
         worse = (rate + drop) / (2 * rate)
-        low, high = (int(binom.ppf(q, n, rate)) for q in (_TAIL, 1 - _TAIL))
+        low, high = (
+            bisect_left(range(n), q, key=lambda k: _cdf(k, n, rate))
+            for q in (_TAIL, 1 - _TAIL)
+        )
         changed = np.arange(low, high + 1)
         # Edges change slowly with the flips; those of strata are slow to compute.
         step = max(1, (high - low) // _MOST_EDGES)
         if strata:
             step = max(_STEP, (high - low) // 8)
         nodes = [*range(low - low % step, high + step, step)]
-        known = np.array([edges(n, one) for one in nodes])
+        known = np.array([edges(n, min(one, n)) for one in nodes])
         failing, passing = (np.interp(changed, nodes, side) for side in known.T)
-        weights = binom.pmf(changed, n, rate)
-        fails = binom.sf(np.ceil(failing - _ROUNDING) - 1, changed, worse)
-        passes = binom.cdf(np.floor(passing + _ROUNDING), changed, worse)
+        weights = np.diff(_cdfs(np.arange(low - 1, high + 1), n, rate))
+        fails = 1 - _cdfs(np.ceil(failing - _ROUNDING) - 1, changed, worse)
+        passes = _cdfs(np.floor(passing + _ROUNDING), changed, worse)
         return float(weights @ fails), float(weights @ passes)
 
     return chances
@@ -239,13 +256,11 @@ def paired_rule(
 def _root(rising: Callable[[float], float], most: float) -> float | None:
     """Where a function of a number of documents crosses 0: -1 if it is above 0
     throughout, ``None`` if it is below."""
-    from scipy.optimize import brentq
-
     if rising(0.0) > 0:
         return -1.0
     if rising(most) <= 0:
         return None
-    return float(brentq(rising, 0.0, most, xtol=1e-6))
+    return root(rising, 0.0, most, 1e-6)
 
 
 def _as_strata(
@@ -344,11 +359,8 @@ def _published_rule(gate: Gate, share: float) -> Rule:
         return kept, bisect_left(every, True, key=lambda k: limits(k).low >= bar)
 
     def chances(n: int, drop: float) -> tuple[float, float]:
-        from scipy.stats import binom
-
         (kept, passing), true = edges(n), max(0.0, share - drop)
-        fails, passes = binom.cdf(kept - 1, n, true), binom.sf(passing - 1, n, true)
-        return float(fails), float(passes)
+        return _cdf(kept - 1, n, true), 1 - _cdf(passing - 1, n, true)
 
     return chances
 
@@ -369,7 +381,6 @@ def sample_rule(
 
     def chances(n: int, drop: float) -> tuple[float, float]:
         import numpy as np
-        from scipy.stats import hypergeom
 
         right = round(n * n_right / n_whole)
         changed = max(flips, drop) * n_whole
@@ -379,9 +390,10 @@ def sample_rule(
         for drawn, size, k in zip(
             (n - right, right), sizes, (gained, lost), strict=True
         ):
-            chance = hypergeom(size, k, drawn)
-            most = int(chance.isf(_TAIL)) if k and drawn else 0
-            weights.append(chance.pmf(range(most + 1)))
+            chance = drawn_chances(drawn, k, size)
+            most = int((chance.cumsum() < 1 - _TAIL).sum()) if k and drawn else 0
+            most = min(most, drawn)
+            weights.append(chance[: most + 1])
             # As many limits for most drops, since they are slow to compute.
             rounded = min(drawn, -(-most // _STEP) * _STEP)
             sides.append(limits(drawn, size, rounded)[: most + 1].T)

@@ -73,6 +73,9 @@ def _nodes(
             return (at + 1) * end / 2, weights * end / 2
     t = np.linspace(-3.4, 3.4, 2 * _STEPS + 1)
     y = np.exp(math.pi / 2 * np.sinh(t))
+    while decay(end) < _NOTHING and end < y[-1]:
+        end *= 2
+    t, y = t[y < end], y[y < end]
     return y, (t[1] - t[0]) * math.pi / 2 * np.cosh(t) * y
 
 

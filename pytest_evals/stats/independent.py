@@ -23,6 +23,7 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
     Proportion,
     WidestInterval,
+    root,
 )
 from pytest_evals.stats.mean_limits import (
     MOST_DISTINCT,
@@ -102,9 +103,25 @@ class IndependentDifference(KnownLimits):
 def _at_least(k: int, n: int, count: int, size: int) -> float:
     """P(X >= k) if n of ``size`` documents are drawn, ``count`` of them with the
     property."""
-    from scipy.stats import hypergeom
+    chances = drawn_chances(n, count, size)
+    return float(chances[max(0, k) :].sum())
 
-    return float(hypergeom.sf(k - 1, size, count, n))
+
+def drawn_chances(n: int, count: int, size: int) -> Numbers:
+    """Return (n + 1,) hypergeometric probabilities of each number of documents with a
+    property, if n of ``size`` are drawn, of which ``count`` have it."""
+    import numpy as np
+    from scipy.special import betaln
+
+    def log_choose(of: int, k: Numbers) -> Numbers:
+        found: Numbers = -betaln(of - k + 1, k + 1) - math.log(of + 1)
+        return found
+
+    chances = np.zeros(n + 1)
+    k = np.arange(max(0, n + count - size), min(n, count) + 1, dtype=np.float64)
+    logs = log_choose(count, k) + log_choose(size - count, n - k)
+    chances[k.astype(int)] = np.exp(logs - log_choose(size, np.array(float(n))))
+    return chances
 
 
 @dataclass(frozen=True)
@@ -248,7 +265,6 @@ class StratifiedMean(GaffkeLimits):
     def _means(self, bound: float) -> Numbers:
         """(strata,) their means at this bound."""
         import numpy as np
-        from scipy.optimize import brentq
 
         values = np.array([one.value for one in self.strata])
         weights, by = np.array(self.weights), self.high - self.low
@@ -259,7 +275,7 @@ class StratifiedMean(GaffkeLimits):
         if off(-by) >= 0:
             by = -by
         elif off(by) > 0:
-            by = float(brentq(off, -by, by, xtol=1e-14 * by))
+            by = root(off, -by, by, 1e-14 * by)
         return np.clip(np.array(self._centers) + by, self.low, self.high)
 
     def coefficients(self, bound: float) -> tuple[Numbers, Numbers, Numbers]:

@@ -14,7 +14,7 @@ of the DLMF); its density is computed from the differences to Stirling's formula
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
@@ -288,6 +288,35 @@ def _stirling_error(z: float) -> float:
     square = z * z
     last = 1 / 1260 - (1 / 1680 - 1 / (1188 * square)) / square
     return (1 / 12 - (1 / 360 - last / square) / square) / z
+
+
+def root(
+    function: Callable[[float], float], low: float, high: float, tolerance: float
+) -> float:
+    """Return where a function crosses 0 between two points at which its signs differ.
+
+    Inverse quadratic interpolation, or bisection if that is not safe (Chandrupatla
+    1997, Advances in Engineering Software 28, 145-149).
+    """
+    a, b = low, high
+    at_a, at_b = function(a), function(b)
+    share = at_a / (at_a - at_b)
+    while True:
+        x = a + share * (b - a)
+        at_x = function(x)
+        if (at_x > 0) == (at_a > 0):
+            c, at_c = a, at_a
+        else:
+            c, at_c, b, at_b = b, at_b, a, at_a
+        a, at_a = x, at_x
+        least = tolerance / abs(b - a)
+        if least > 0.5 or at_a == 0:
+            return a if abs(at_a) < abs(at_b) else b
+        place, level, share = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b), 0.5
+        if level * level < place and (1 - level) ** 2 < 1 - place:
+            share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+        share = min(max(share, least), 1 - least)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

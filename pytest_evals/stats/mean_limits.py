@@ -25,10 +25,15 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pytest_evals.stats.exponential_sums import probability_not_positive
-from pytest_evals.stats.interval_methods import ConfidenceInterval, WidestInterval
+from pytest_evals.stats.interval_methods import (
+    ConfidenceInterval,
+    WidestInterval,
+    root,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,14 +106,13 @@ class GaffkeLimits:
         The search uses the scale of normal quantiles, on which the p-value is nearly
         linear.
         """
-        from scipy.optimize import brentq
-        from scipy.special import ndtri
+        quantile = NormalDist().inv_cdf
 
         @cache
         def away(at: float) -> float:
-            return float(ndtri(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target)
+            return quantile(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target
 
-        target, width = float(ndtri(alpha)), self.high - self.low
+        target, width = quantile(alpha), self.high - self.low
         if p_value(end) >= alpha:
             return end
         far = self.value + math.copysign(
@@ -118,7 +122,7 @@ class GaffkeLimits:
             return self.value
         if not self.low < far < self.high or away(far) > 0:
             far = end
-        return float(brentq(away, self.value, far, xtol=_TOLERANCE * width))
+        return root(away, self.value, far, _TOLERANCE * width)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def first_that(
     """Return the smallest integer for which a monotone condition holds; ``None`` if
     it holds for none. ``guess`` is a starting point, which saves evaluations."""
     high = min(max(least, guess), most)
-    low, step = high, max(1, high // 20)
+    low, step = high, 1
     if holds(high):
         while low > least:
             low = max(least, high - step)

@@ -31,6 +31,7 @@ from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
     Proportion,
+    root,
 )
 from pytest_evals.stats.mean_limits import bounded_mean
 
@@ -123,17 +124,15 @@ def _quantile(
     The search uses the scale of normal quantiles, on which the function is nearly
     linear.
     """
-    from scipy.optimize import brentq
-    from scipy.special import ndtri
 
     def above(at: float) -> float:
-        return float(ndtri(min(max(cumulative(at), 1e-300), 1 - 1e-16))) - z
+        return NormalDist().inv_cdf(min(max(cumulative(at), 1e-300), 1 - 1e-16)) - z
 
     if low >= high or above(low) >= 0:
         return low
     if above(high) <= 0:
         return high
-    return float(brentq(above, low, high, xtol=_TOLERANCE))
+    return root(above, low, high, _TOLERANCE)
 
 
 def tuned_weight(

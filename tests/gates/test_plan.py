@@ -310,6 +310,15 @@ def test_a_group_needs_as_many_documents_in_its_verdict_as_in_its_plan():
     assert [one[:2] for one in strata_of(judged)] == [one[:2] for one in strata]
 
 
+def test_a_group_whose_documents_are_not_a_multiple_of_a_step_is_planned():
+    """A drop of 1 makes every document flip, and no more flips than documents exist."""
+    strata = (Stratum(151, 0.4), Stratum(152, 0.6))
+    found = forecast(
+        no_worse("population", "0.02"), 303, None, known=Known((0, 1), True, strata)
+    )
+    assert 0.02 < found.detects < 0.1
+
+
 def test_a_relative_margin_is_planned_from_the_value_in_the_baseline():
     keys = {"metric": "acc", "baseline": "main", "recovery": 0.95}
     gate = read_gate(keys, task="arc", source=HERE)
