@@ -210,11 +210,19 @@ def _template_reader(
 
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_SINGLE_BRACES = re.compile(r"(?<![{\\\w])\{([A-Za-z_]\w*)\}(?!\})")
+"""A value in the form of Python."""
 
 
-def comment_warnings(field: Field) -> Sequence[str]:
-    """Return a warning if a template has a comment of Jinja, which is not sent."""
-    found = _COMMENT.search(field.spec) if isinstance(field.spec, str) else None
+def template_warnings(field: Field) -> Sequence[str]:
+    """Return a warning if a template has a comment of Jinja, which is not sent, or no
+    values but in single braces, which are sent as they are."""
+    text = field.spec if isinstance(field.spec, str) else ""
+    if "{{" not in text and (found := _SINGLE_BRACES.search(text)):
+        what = f"{field.key}: {found[0]!r} is sent as it is"
+        fix = f"to insert a value, write {{{{ {found[1]} }}}}"
+        return (f"{field.place}: {what}; {fix}",)
+    found = _COMMENT.search(text)
     if found is None:
         return ()
     shown = abbreviated(found[0], 40)

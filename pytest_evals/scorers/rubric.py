@@ -332,7 +332,9 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     """
     aspects = criteria_of(criteria)
     if not rubric and not aspects:
-        raise EvalsError("judge needs a rubric or criteria")
+        raise EvalsError(
+            "judge needs a rubric or criteria\n  fix: judge: Is the reply polite?"
+        )
     bounds = None if scale is None else scale_of(scale)
     if temperature < 0:
         raise EvalsError(f"judge: temperature is {temperature!r}, not 0 or above")

@@ -20,7 +20,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Problem
 from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.fewshot import SAMPLERS
-from pytest_evals.prompts.fields import Field, comment_warnings, compile_template
+from pytest_evals.prompts.fields import Field, compile_template, template_warnings
 from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
 from pytest_evals.prompts.identical_prompts import are_allowed
 
@@ -52,7 +52,7 @@ def read_recipe(
     prompt = read_prompt(top, _base_folder(options))
     fields = _fields(top, output_type, prompt)
     for one in (fields.text, fields.target, fields.choices):
-        warnings += comment_warnings(one) if one is not None else ()
+        warnings += template_warnings(one) if one is not None else ()
     process_docs = _function_field(top, "process_docs")
     shots, split = _shots(top, fields, process_docs, options, warnings)
     if prompt is not None:

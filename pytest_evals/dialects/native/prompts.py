@@ -15,8 +15,8 @@ from pytest_evals.prompts.fields import (
     Reader,
     bind,
     bind_value,
-    comment_warnings,
     compile_template,
+    template_warnings,
     text_itself,
 )
 from pytest_evals.prompts.text_values import text_fault
@@ -59,7 +59,7 @@ class PromptReader:
         text = field.spec
         if not isinstance(text, str):
             return read
-        self.warnings += comment_warnings(field)
+        self.warnings += template_warnings(field)
         template = compile_template(text)
 
         def checked(row: Mapping[str, Any]) -> Any:

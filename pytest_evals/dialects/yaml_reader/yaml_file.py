@@ -137,7 +137,7 @@ _MOST_BITS = 10_000
 """Maximum bits of an integer; Python does not convert much larger ones to text."""
 _FIXES = {
     "mapping values": 'quote templates and values that contain ": ", such as '
-    'doc_to_text: "Question: {{question}}"',
+    'prompt: "Question: {{question}}"',
     "expected ':'": "put a space after the colon of a key, such as test_split: test",
     "expected '-'": "indent the keys of a list entry alike",
     "escape": "use single quotes, or write each backslash twice",
