@@ -70,8 +70,9 @@ if TYPE_CHECKING:
         SamplingMethod,
     )
     from pytest_evals.scorers.custom_metrics.response import ModelResponse
+    from pytest_evals.scorers.goal import goal_reached
     from pytest_evals.scorers.pairs import pairwise
-    from pytest_evals.scorers.rubric import goal_reached, judge
+    from pytest_evals.scorers.rubric import judge
     from pytest_evals.scorers.semantic import semantic
     from pytest_evals.scorers.spending import max_cost, max_latency, max_output_tokens
     from pytest_evals.scorers.tool_calls import (
@@ -137,7 +138,8 @@ _MODULES = {
     ),
     "scorers.custom_metrics.response": ("ModelResponse",),
     "scorers.pairs": ("pairwise",),
-    "scorers.rubric": ("goal_reached", "judge"),
+    "scorers.goal": ("goal_reached",),
+    "scorers.rubric": ("judge",),
     "scorers.claims": ("answer_relevance", "context_relevance", "faithfulness"),
     "scorers.contexts": ("context_precision", "context_recall", "mrr", "ndcg"),
     "scorers.semantic": ("semantic",),

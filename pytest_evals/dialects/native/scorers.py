@@ -25,9 +25,10 @@ from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.arguments import checked_arguments, gate_fix
 from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
+from pytest_evals.scorers.goal import goal_reached
 from pytest_evals.scorers.model_scorer import ModelScorer
 from pytest_evals.scorers.pairs import pairwise
-from pytest_evals.scorers.rubric import goal_reached, judge
+from pytest_evals.scorers.rubric import judge
 
 
 @checked_arguments
