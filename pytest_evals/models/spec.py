@@ -217,15 +217,14 @@ def _no_kind(
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
-    if target.endswith(".py"):
-        right = f"python:{_of_kind('python', target.removeprefix('./'))}"
-        return f"{head!r} has no model kind; write {right!r}"
     first, slash, rest_of_name = target.partition("/")
     of_server = _OF_SERVERS.match(target)
     if of_server is not None:
         right = f"openai:{target[of_server.end() :]}"
     elif slash and rest_of_name and (kind := _OTHER_KINDS.get(first, first)) in kinds:
         right = f"{kind}:{_of_kind(kind, rest_of_name)}"
+    elif target.endswith(".py"):
+        right = f"python:{_of_kind('python', target.removeprefix('./'))}"
     else:
         right = f"hf:{target}"
     hint = f"did you mean {right!r}?"

@@ -220,7 +220,7 @@ def template_warnings(field: Field) -> Sequence[str]:
     text = field.spec if isinstance(field.spec, str) else ""
     if "{{" not in text and (found := _SINGLE_BRACES.search(text)):
         what = f"{field.key}: {found[0]!r} is sent as it is"
-        fix = f"to insert a value, write {{{{ {found[1]} }}}}"
+        fix = f"write {{{{ {found[1]} }}}} to insert a value"
         return (f"{field.place}: {what}; {fix}",)
     found = _COMMENT.search(text)
     if found is None:

@@ -89,7 +89,7 @@ def test_a_target_may_be_quoted():
         ("ollama:llama3", "write 'openai:llama3,base_url=http://localhost:11434/v1'"),
         ("Azure:gpt-4o", "write 'openai:gpt-4o,base_url=ADDRESS'"),
         ("app:respond", "write 'python:app:respond' for a function"),
-        ("./app.py", "write 'python:app:FUNCTION'"),
+        ("./app.py", "did you mean 'python:app:FUNCTION'?"),
         ("hf:m,x=(1,2", "the model's spec lacks a closing )"),
         (
             "hf:m,bfloat16",
