@@ -83,13 +83,6 @@ def test_a_target_may_be_quoted():
             "unknown kind of model 'scriptd'; did you mean 'scripted'? "
             "(known: encoder, hf, openai, python, ray, scripted, serve, vllm)",
         ),
-        ("openai:m base_url=http://h/v1", "write 'openai:m,base_url=http://h/v1'"),
-        ("openai:m; api=chat", "arguments of a model follow a comma"),
-        ("http://h/v1", "write 'openai:MODEL,base_url=http://h/v1'"),
-        ("ollama:llama3", "write 'openai:llama3,base_url=http://localhost:11434/v1'"),
-        ("Azure:gpt-4o", "write 'openai:gpt-4o,base_url=ADDRESS'"),
-        ("app:respond", "write 'python:app:respond' for a function"),
-        ("./app.py", "did you mean 'python:app:FUNCTION'?"),
         ("hf:m,x=(1,2", "the model's spec lacks a closing )"),
         (
             "hf:m,bfloat16",
@@ -159,6 +152,22 @@ def test_a_target_may_be_quoted():
 )
 def test_a_wrong_spec_is_one_clear_message(here, text, message):
     assert error_of(text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("openai:m base_url=http://h/v1", "write 'openai:m,base_url=http://h/v1'"),
+        ("openai:m; api=chat", "arguments of a model follow a comma"),
+        ("http://h/v1", "write 'openai:MODEL,base_url=http://h/v1'"),
+        ("ollama:llama3", "write 'openai:llama3,base_url=http://localhost:11434/v1'"),
+        ("Azure:gpt-4o", "write 'openai:gpt-4o,base_url=ADDRESS'"),
+        ("app:respond", "write 'python:app:respond' for a function"),
+        ("./app.py", "did you mean 'python:app:FUNCTION'?"),
+    ],
+)
+def test_a_spec_in_the_form_of_others_names_the_right_one(text, fix):
+    assert fix in error_of(text)
 
 
 @pytest.mark.parametrize(
