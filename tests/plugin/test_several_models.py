@@ -120,6 +120,56 @@ def test_deselect_selects_a_model_by_the_start_of_its_ids(sums):
     result.assert_outcomes(passed=4, deselected=4)
 
 
+TARGETS = {"all": range(10), "even": (0, 2, 4), "high": (7, 8, 9)}
+
+
+@pytest.mark.slow
+def test_ten_models_answer_three_tasks_in_every_selection(pytester):
+    """The model ``m3`` always answers 3."""
+    pytester.makeini("[pytest]\n")
+    for n in range(10):
+        (pytester.path / f"m{n}.jsonl").write_text(json.dumps({"text": str(n)}))
+    for task, targets in TARGETS.items():
+        rows = "".join(f"  - {{id: d{n}, q: x{n}, target: {n}}}\n" for n in targets)
+        text = f'prompt: "{task} {{{{q}}}}"\nrows:\n{rows}gates: [exact >= 0.01]\n'
+        (pytester.path / f"{task}.yaml").write_text(text)
+    models = [f"--model=m{n}=scripted:m{n}.jsonl" for n in range(10)]
+    documents = {
+        f"{task}.yaml::{task}[m{n}-d{i}]": n == i
+        for task, targets in TARGETS.items()
+        for n in range(10)
+        for i in targets
+    }
+    gates = {
+        f"{task}.yaml::{task}::exact[m{n}]": n in targets
+        for task, targets in TARGETS.items()
+        for n in range(10)
+    }
+    assert sorted(ids(pytester, *models)) == sorted([*documents, *gates])
+
+    def check(select, *arguments):
+        shown = pytester.runpytest(*models, "-p", "no:randomly", *arguments)
+        chosen = [ok for one, ok in documents.items() if select(one)]
+        judged = [ok for one, ok in gates.items() if select(one)]
+        found = shown.parseoutcomes()
+        assert found.get("wrong", 0) == chosen.count(False)
+        assert found.get("failed", 0) == judged.count(False)
+        right = chosen.count(True) + judged.count(True)
+        assert found.get("passed", 0) == right
+
+    check(lambda one: True)
+    check(lambda one: True, "-n", "2")
+    failed = [one for one, ok in gates.items() if not ok]
+    pairs = [(one[: one.index("::exact")], one[-3:-1]) for one in failed]
+    again = (*failed, *(f"{task}[{model}-" for task, model in pairs))
+    check(lambda one: one.startswith(again), "--lf", "-n", "2")
+    check(lambda one: "high" in one and "m7" in one, "-k", "high and m7")
+    lost = [f"even.yaml::even[m{n}-" for n in range(10)]
+    lost += ["even.yaml::even::", "high.yaml::high[m8-", "high.yaml::high::exact[m8]"]
+    dropped = [f"--deselect={one}" for one in lost]
+    check(lambda one: not one.startswith(tuple(lost)), *dropped)
+
+
 def test_the_commands_of_a_failed_gate_name_its_model(sums):
     result = sums.runpytest(GOOD, BAD)
     result.stdout.fnmatch_lines(["    sums?bad-a?", "*pytest *::sums?bad-a?' -v"])

@@ -148,11 +148,13 @@ class ModelsReport:
         tables = [("evals: models", self._found)]
         tables += [("evals: variants", one) for one in self._variants]
         for title, found in tables:
-            if found is not None and not terminalreporter.no_summary:
+            if found is None or terminalreporter.no_summary:
+                continue
+            width = terminalreporter._tw.fullwidth
+            left_out = () if is_verbose else self._members()
+            if lines := model_lines(found, width, left_out):
                 terminalreporter.write_sep("=", title)
-                width = terminalreporter._tw.fullwidth
-                left_out = () if is_verbose else self._members()
-                for line in model_lines(found, width, left_out):
+                for line in lines:
                     terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)

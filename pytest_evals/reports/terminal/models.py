@@ -32,7 +32,7 @@ _COLUMNS = (
     TableColumn(title="value", right=True),
     TableColumn(title="change", right=True),
     TableColumn(title="90% CI", rank=3, least=12),
-    TableColumn(title="p", right=True, rank=2),
+    TableColumn(title="p", right=True, rank=6),
     TableColumn(title="rank", right=True, rank=4),
     TableColumn(title="first", right=True, rank=5),
 )
