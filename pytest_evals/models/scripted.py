@@ -23,6 +23,7 @@ aside, gets log-probability 0, every other one -100.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -169,7 +170,10 @@ def _open(spec: ModelSpec) -> Model:
             'rule for it: {"prompt": "…", "text": "…"}'
         )
 
-    return ScriptedModel(str(spec), reply)
+    model = ScriptedModel(str(spec), reply)
+    rules_hash = hashlib.sha256(repr(rules).encode("utf-8", "replace")).hexdigest()
+    model.info = {**model.info, "rules": rules_hash[:16]}
+    return model
 
 
 def read_rules(target: str) -> tuple[AnswerRule, ...]:

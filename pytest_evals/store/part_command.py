@@ -17,7 +17,7 @@ from pytest_evals.errors import StoreError
 LEFT_OUT = frozenset(
     {
         *("shard", "merge", "run-dir", "dir", "json", "html", "markdown", "export"),
-        *("save-baseline", "save-failed", "cache", "cache-info", "plan", "validate"),
+        *("save-baseline", "save-failed", "cache-info", "plan", "validate"),
         *("write-out", "fast-path", "ray", "only", "allow-unsafe-code", "sandbox"),
         *("allow-server-commands", "latticeflow-allow-code"),
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 from pytest_evals.store.parts import StoredPart
@@ -56,10 +56,10 @@ def _numbers(parts: Sequence[StoredPart]) -> Iterator[str]:
         if n > 1:
             places = [str(one.path) for one in parts if one.number == number]
             yield f"part {number} is there {n} times: {', '.join(places)}; pass one"
-    missing = [one for one in range(1, sizes[0] + 1) if one not in counts]
-    if missing:
-        s = "s" * (len(missing) > 1)
-        listed = ", ".join(map(str, missing[:_MOST])) + ", …" * (len(missing) > _MOST)
+    if n := sizes[0] - len(counts):
+        missing = (one for one in range(1, sizes[0] + 1) if one not in counts)
+        s = "s" * (n > 1)
+        listed = ", ".join(map(str, islice(missing, _MOST))) + ", …" * (n > _MOST)
         are = "are" if s else "is"
         yield f"part{s} {listed} of {sizes[0]} {are} missing"
 

@@ -5,13 +5,14 @@
 | ``results.json``, ``samples_*`` | as in the folder of every run                 |
 | ``records.jsonl``               | the scores of each document                   |
 | ``part.json``                   | which part it is; its tasks, model, machine;  |
-|                                 | a checksum of each other file. Written last   |
+|                                 | a checksum of each file. Written last         |
 
 Everything in them is data: reading a part runs nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ class StoredPart:
         """Return the files that are missing or were changed since they were written,
         each as a sentence."""
         found = []
+        if self.facts["checksum"] != checksum(self.facts):
+            found.append(f"{self.path / PART}: was changed since its run")
         for name, expected in self.facts["files"].items():
             path = self.path / Path(name).name
             try:
@@ -72,6 +75,12 @@ class StoredPart:
             except OSError as error:
                 found.append(f"{path}: cannot be read: {error.strerror}")
         return found
+
+
+def checksum(facts: Mapping[str, Any]) -> str:
+    """Return the checksum of ``part.json`` without its field ``checksum``."""
+    rest = {name: value for name, value in facts.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_parts(paths: Iterable[Path]) -> list[StoredPart]:
@@ -135,5 +144,6 @@ _KINDS = {
     "failed_tests": list,
     "cut": str,
     "partial": str,
+    "checksum": str,
 }
 """Fields of ``part.json`` that every reader needs."""

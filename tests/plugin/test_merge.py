@@ -13,7 +13,7 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.hashes import file_hash
 from pytest_evals.store.part_command import pytest_arguments
 from pytest_evals.store.part_differences import part_faults
-from pytest_evals.store.parts import PART, RECORDS, read_parts
+from pytest_evals.store.parts import PART, RECORDS, checksum, read_parts
 
 GATES = ["exact_match >= 0.5", {"must_pass": ["q9"]}]
 TIMES = ("date", "total_evaluation_time_seconds", "model_seconds")
@@ -282,6 +282,15 @@ DAMAGE = {
         change(PART, "tasks", "quiz", "documents", to=11),
         "quiz: documents: 10 in part 1 ",
     ),
+    "part.json with a huge number of parts": (
+        lambda parts: [change(PART, "parts", to=10**9)([one, one]) for one in parts],
+        "parts 4, 5, 6, 7, 8, 9, 10, 11, … of 1000000000 are missing",
+    ),
+    "part.json without failed tests": (
+        change(PART, "failed_tests", to=["x"]),
+        "part.json: was changed since its run",
+    ),
+    "part.json without checksums": (change(PART, "files", to={}), "was changed since"),
     "another selection": (
         change(PART, "command", "keyword", to=["q1"]),
         "selection by keyword: [] in part 1 ",
@@ -322,7 +331,7 @@ def reseal(part):
     path = part / PART
     facts = json.loads(path.read_text())
     facts["files"] = {name: file_hash(part / name) for name in facts["files"]}
-    path.write_text(json.dumps(facts))
+    path.write_text(json.dumps(facts | {"checksum": checksum(facts)}))
 
 
 def test_documents_that_are_missing_or_twice_are_named(suite, three_parts):

@@ -8,6 +8,7 @@ outside of evals, is in one part; tests that use the results run when parts are 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 from collections.abc import Generator, Sequence
@@ -26,7 +27,7 @@ from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.task_identity import task_identity
 from pytest_evals.store.hashes import file_hash
 from pytest_evals.store.history import RESULTS
-from pytest_evals.store.parts import PART, RECORDS
+from pytest_evals.store.parts import PART, RECORDS, checksum
 from pytest_evals.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class ShardMode:
             return
         if not writer.error:
             writer.add_file(PART, self._facts(session))
+        if not writer.error:  # of what was written, without secrets
+            facts = json.loads((writer.path / PART).read_bytes())
+            writer.add_file(PART, {**facts, "checksum": checksum(facts)})
         if writer.error:
             self._session.outcome.fail(session, writer.error)
 
