@@ -130,8 +130,8 @@ def _explained_change(
         if reversal:
             notes.append(_reversal_text(reversal, decision.outcome, show))
     elif gate.over == "population":
-        notes += weakness_notes(gate, estimate, decision)
         notes += _real_change(decision)
+        notes += weakness_notes(gate, estimate, decision)
     worse: dict[str, str] = {}
     if isinstance(seen, Observations) and gate.baseline:
         assert seen.reference is not None

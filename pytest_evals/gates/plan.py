@@ -76,6 +76,9 @@ def forecast(
     if last is None and gate.expected is not None:
         last = float(gate.expected)
     bare = GatePlan(gate=gate, n=n, last=last)
+    margin = gate.margin
+    if margin and margin.relative and last is None and gate.published is None:
+        return replace(bare, why="the value in the baseline is unknown")
     if why := _unplanned(gate, last, is_share=known.is_share):
         least, few = _least(gate, n, last, known)
         return replace(bare, why=why, n_needed=least, warning=few)
@@ -218,9 +221,6 @@ def _unplanned(gate: Gate, last: float | None, *, is_share: bool) -> str:
             published and gate.over != "population"
         ),
         "the reference is not a proportion": not 0 <= (number or 0) <= 1,
-        "the value in the baseline is unknown": (
-            gate.margin and gate.margin.relative and not published and last is None
-        ),
     }
     return next((why for why, holds in reasons.items() if holds), "")
 
@@ -263,8 +263,7 @@ def _least(
     ]
     allowed = 0.0
     if gate.margin is not None:
-        before = max(abs(low), abs(high)) if last is None else last
-        allowed = gate.margin.allowed(before)
+        allowed = gate.margin.allowed(last or 0.0)
         most = min(width, gate.largest_drop or width)
         shares.append(allowed / most)
     if not shares or not 0 < min(shares) < 1:

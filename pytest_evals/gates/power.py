@@ -27,7 +27,7 @@ from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
     Proportion,
-    beta_sf,
+    beta_tails,
     root,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
@@ -188,7 +188,7 @@ def _binomial(n: int, edge: float, share: float, alpha: float) -> tuple[float, f
 
 def _cdf(k: int, n: int, share: float) -> float:
     """P(X <= k) of a binomial number."""
-    return float(k >= n) if not 0 <= k < n else beta_sf(k + 1, n - k, share)
+    return float(k >= n) if not 0 <= k < n else beta_tails(k + 1, n - k, share)[1]
 
 
 def _cdfs(k: Any, n: Any, share: float) -> Any:

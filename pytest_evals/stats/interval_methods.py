@@ -91,7 +91,7 @@ class Proportion:
             return 0.0
         if self.total >= self.n or bound <= 0:
             return 1.0
-        return beta_sf(self.total + 1, self.n - self.total, bound)
+        return beta_tails(self.total + 1, self.n - self.total, bound)[1]
 
     def p_greater(self, bound: float) -> float:
         """Return P(X >= total) for n documents with the bound as probability."""
@@ -99,7 +99,7 @@ class Proportion:
             return 0.0
         if self.total <= 0 or bound >= 1:
             return 1.0
-        return beta_cdf(self.total, self.n - self.total + 1, bound)
+        return beta_tails(self.total, self.n - self.total + 1, bound)[0]
 
     def scaled(self, factor: float) -> Proportion:
         """Return the same proportion with the sample size multiplied by this factor."""
@@ -209,22 +209,12 @@ _LARGE = 10
 """Argument from which the series of the error of Stirling's formula is exact."""
 
 
-def beta_cdf(a: float, b: float, x: float) -> float:
-    """Return P(X <= x) of the beta distribution, for positive ``a`` and ``b``."""
-    return _tails(a, b, x)[0]
-
-
-def beta_sf(a: float, b: float, x: float) -> float:
-    """Return P(X > x)."""
-    return _tails(a, b, x)[1]
-
-
 def beta_quantile(a: float, b: float, p: float) -> float:
     """Return x with P(X <= x) = p, by Newton's method inside a bracket."""
     low, high = 0.0, 1.0
     x = a / (a + b)
     while high - low > _PRECISION * high:
-        below, above = _tails(a, b, x)
+        below, above = beta_tails(a, b, x)
         # The smaller tail has all digits.
         excess = below - p if p < 0.5 else (1 - p) - above
         low, high = (low, x) if excess > 0 else (x, high)
@@ -238,8 +228,9 @@ def beta_quantile(a: float, b: float, p: float) -> float:
     return x
 
 
-def _tails(a: float, b: float, x: float) -> tuple[float, float]:
-    """Return P(X <= x) and P(X > x)."""
+def beta_tails(a: float, b: float, x: float) -> tuple[float, float]:
+    """Return P(X <= x) and P(X > x) of the beta distribution, for positive ``a`` and
+    ``b``."""
     if not 0 < x < 1:
         return (1.0, 0.0) if x >= 1 else (0.0, 1.0)
     weight = _weight(a, b, x)

@@ -234,3 +234,12 @@ def test_a_confidence_limit_is_shown_on_its_side_of_the_threshold():
     assert verdict.outcome.value == "inconclusive"
     low = float(verdict.reason.partition("90% CI [")[2].partition(",")[0])
     assert low < -2
+
+
+def test_unchanged_scores_of_unknown_range_do_not_exclude_rare_large_changes():
+    """A change of 10 in a share of .01 of the documents is the margin: .99^n <= .05."""
+    for n, outcome in ((298, "inconclusive"), (299, "passed")):
+        scores = [i / n for i in range(n)]
+        gate = {"max_rise": 0.1}
+        found = judge_gate(gate, scores, baseline=scores, range=None)
+        assert found.outcome == outcome

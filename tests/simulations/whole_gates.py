@@ -192,7 +192,8 @@ def _sampled_group(
 
 
 def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:
-    """3% of the scores are 5, all others below 0.1: ``max`` at the true mean."""
+    """3% of the scores are 5, all others below 0.1: ``max`` at the true mean; and 3% of
+    scores rise by 5: ``max_rise`` at the true change."""
     mean = 0.97 * 0.05 + 0.03 * 5
     for text, ends in (("range unknown", None), ("range 0 to 5", (0, 5))):
         for n in sizes:
@@ -203,6 +204,17 @@ def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:
                 return str(judge_gate(gate, scores.tolist(), range=ends).outcome)
 
             yield sampled("3% outliers", text, n, sample)
+    for n in sizes:
+
+        def change(rng: np.random.Generator, n=n) -> str:
+            old = rng.random(n)
+            new = np.where(rng.random(n) < 0.97, old, old + 5)
+            scores, baseline = new.tolist(), old.tolist()
+            gate = {"max_rise": 0.15}
+            verdict = judge_gate(gate, scores, baseline=baseline, range=None)
+            return str(verdict.outcome)
+
+        yield sampled("3% rise by 5", "range unknown", n, change)
 
 
 def labels(

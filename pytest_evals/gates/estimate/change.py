@@ -152,7 +152,7 @@ def paired_change(
     if how.is_mean and ends == (0, 1) and all(one in (0, 1) for one in (*old, *new)):
         return _of_shares(old, new, labels)
     if how.is_mean:
-        return _of_means(old, new, labels, ends, largest_drop)
+        return _of_means(how, old, new, labels, largest_drop)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
         return _of_sums(how, before, now, labels, only_number=only_number)
@@ -192,10 +192,10 @@ def _of_shares(
 
 
 def _of_means(
+    how: Metric,
     old: Sequence[Any],
     new: Sequence[Any],
     labels: Labels,
-    ends: tuple[float, float] | None,
     largest_drop: float | None,
 ) -> ChangeEstimate:
     """For means; a known range of the values bounds their differences."""
@@ -203,7 +203,8 @@ def _of_means(
     before, now = mean(old), mean(new)
     if not (math.isfinite(before) and math.isfinite(now)):
         raise ValueError(f"it was {before} and is {now}")
-    low, high = ends or usual_range([*old, *new])
+    ends = limits_of([*old, *new], how.known_limits)
+    low, high = ends or usual_range(how, [*old, *new])
     width = (-min(high - low, largest_drop or math.inf), high - low)
     notes: tuple[str, ...] = ()
     if largest_drop is not None:

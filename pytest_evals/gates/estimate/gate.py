@@ -63,7 +63,11 @@ def estimate_gate(
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance is unknown.
     """
-    estimate, bracket = _of_documents(gate, seen), NO_BRACKET
+    if isinstance(seen, GroupObservations):
+        estimate = _of_group(gate, seen)
+    else:
+        estimate = _of_single(gate, seen)
+    bracket = NO_BRACKET
     if estimate.n_missing and (gate.bounds or gate.margin):
         with suppress(InvalidGateError):
             bracket = _bracket(gate, seen, estimate)
@@ -180,12 +184,6 @@ def _completed(seen: Observations, high: Collection[int]) -> Observations:
     )
 
 
-def _of_documents(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
-    if isinstance(seen, GroupObservations):
-        return _of_group(gate, seen)
-    return _of_single(gate, seen)
-
-
 def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
     """The value or the change of a task, alone or in a group."""
     is_change = gate.baseline and gate.margin is not None
@@ -196,7 +194,8 @@ def _of_single(gate: Gate, seen: Observations) -> GateEstimate:
     if not is_sample(gate, seen):
         return _of_task(gate, seen)
     if found := sampled_run(gate, seen):
-        return estimate_sample(gate, found)
+        change = _change(found, 0.0 if gate.margin else float(found.before))
+        return change if gate.margin else _number(change, [found])
     return _as_new_documents(gate, seen.metric, partial(_of_task, seen=seen))
 
 
@@ -303,17 +302,11 @@ def sampled_run(gate: Gate, seen: Observations) -> SampledRun | None:
     return SampledRun(pairs, rest, ends)
 
 
-def estimate_sample(gate: Gate, found: SampledRun) -> GateEstimate:
-    """The number over the whole benchmark, or its change."""
-    if gate.margin is not None:
-        return _change(found, 0.0)
-    return _number(_change(found, float(found.before)), [found])
-
-
 def estimate_sampled_group(
     gate: Gate, found: Mapping[str, SampledRun], weights: Sequence[Fraction]
 ) -> GateEstimate:
-    """The same of a group. ``found``: the samples of its tasks, by name."""
+    """The number of a group over the whole benchmark, or its change. ``found``: the
+    samples of its tasks, by name."""
     pairs = [*zip(weights, found.values(), strict=True)]
     before = sum((w * one.before for w, one in pairs), Fraction(0))
     known = 0.0 if gate.margin is not None else float(before)

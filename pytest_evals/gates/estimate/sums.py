@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.metric import Metric, Ratio, Totals
+from pytest_evals.core.metric import ANYTHING, Metric, Ratio, Totals
 from pytest_evals.gates.terms import (
     NO_VARIANCE,
     GateEstimate,
@@ -73,14 +73,18 @@ def limits_of(
     return (low, high) if is_inside else None
 
 
-def usual_range(values: Sequence[float]) -> tuple[float, float]:
-    """The smallest of the ranges 0 to 1, -1 to 1, 0 to 10, -10 to 10 … with all values.
+def usual_range(how: Metric, values: Sequence[float]) -> tuple[float, float]:
+    """The smallest of the ranges 0 to 1, -1 to 1, 0 to 10, -10 to 10 … with all values;
+    ten times as high if nothing is known of the metric: rare large values may not have
+    been seen.
 
     A range that is declared later is rarely wider, so knowing it does not make a gate
     decide less.
     """
     largest = max(1.0, *(abs(value) for value in values))
     high = 10.0 ** math.ceil(math.log10(largest) - NEGLIGIBLE)
+    if how.span == ANYTHING:
+        high *= UNSEEN
     return (-high if min(values) < 0 else 0.0, high)
 
 

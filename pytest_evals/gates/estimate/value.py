@@ -14,14 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import ANYTHING, Metric, MetricResult
+from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.rated_documents import RatedDocuments, rated_documents
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.check import labels_fault
 from pytest_evals.gates.estimate.sums import (
     FEW,
     UNKNOWN_RANGE,
-    UNSEEN,
     Labels,
     estimate_bounded,
     estimate_number,
@@ -197,10 +196,7 @@ def _by_values(
     if how.is_mean:
         if ends is not None:
             return estimate_bounded(values, labels, ends)
-        low, high = usual_range(values)
-        if how.span == ANYTHING:  # rare large values may not have been seen
-            high *= UNSEEN
-        return estimate_unbounded(values, labels, (low, high))
+        return estimate_unbounded(values, labels, usual_range(how, values))
     totals = totals_of(how, values)
     if totals is not None:
         if how.ratio is not None:
@@ -273,11 +269,12 @@ def _by_repeats(
     least = min(map(len, groups), default=0)
     if least < 2:
         return None
-    every = [value for values in groups for value in values]
+    every, how = [value for values in groups for value in values], seen.metric.how
+    assert how is not None
     ends = limits_of(every, seen.limits)
     estimate = GateEstimate(
         value=point.value,
-        spread=mean_over_reruns(groups, ends or usual_range(every)),
+        spread=mean_over_reruns(groups, ends or usual_range(how, every)),
         method=f"{least} answers to each document",
         range=ends or (-math.inf, math.inf),
         notes=() if ends else (UNKNOWN_RANGE,),
