@@ -72,6 +72,7 @@ def test_a_release_is_checked_and_built_before_it_is_published():
         assert (ROOT / command.split()[0]).exists()
 
 
+@pytest.mark.guests
 def test_the_paths_of_the_scripts_exist():
     for script in ("run", "nightly"):
         text = (ROOT / ".ci" / script).read_text(encoding="utf-8")

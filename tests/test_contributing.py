@@ -29,6 +29,7 @@ def code(text: str) -> list[str]:
     return re.findall(r"`([^`\n]+)`", text)
 
 
+@pytest.mark.guests
 def test_every_file_that_contributing_names_exists():
     named = [
         word for word in code(CONTRIBUTING) if re.fullmatch(r"[\w/.]+/[\w.]+", word)

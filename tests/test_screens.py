@@ -92,6 +92,7 @@ def test_commands_of_screens_have_options_that_exist(name):
     assert set(re.findall(r"--evals-[a-z-]+", commands)) <= known
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_of_a_page_are_those_of_the_code(name):
     text = (ROOT / name).read_text(encoding="utf-8")

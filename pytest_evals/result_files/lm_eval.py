@@ -167,8 +167,7 @@ def _answer(row: PlacedRow) -> GradedAnswer:
     shown = {key: fields[key] for key in _KEPT if key in fields}
     if isinstance(shown.get("arguments"), list):
         shown["arguments"] = _named_arguments(shown["arguments"])
-    if isinstance(fields.get("doc"), Mapping):
-        shown["doc"] = fields["doc"]
+    _share_prompt(shown.get("arguments"))
     return GradedAnswer(
         at=at,
         id=str(fields["doc_id"]),
@@ -197,6 +196,15 @@ def _named_arguments(arguments: Sequence[Any]) -> dict[str, dict[str, Any]]:
         f"gen_args_{i}": {f"arg_{j}": value for j, value in enumerate(_list(one))}
         for i, one in enumerate(arguments)
     }
+
+
+def _share_prompt(arguments: Any) -> None:
+    """Make equal prompts of a document's requests one object: they are long."""
+    requests = arguments.values() if isinstance(arguments, Mapping) else ()
+    prompts: dict[Any, Any] = {}
+    for one in requests:
+        if isinstance(one, dict) and isinstance(one.get("arg_0"), str):
+            one["arg_0"] = prompts.setdefault(one["arg_0"], one["arg_0"])
 
 
 def _list(value: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,7 @@ def read_parts(paths: Iterable[Path]) -> list[StoredPart]:
 
 def _folders(path: Path) -> Sequence[Path]:
     """Return the folders of parts in a folder: itself, or those below it."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise StoreError(f"{path}: no such folder\n  {_FIX}")
     if (path / PART).is_file():
         return [path]

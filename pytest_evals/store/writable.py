@@ -61,7 +61,7 @@ def check_empty(folder: Path, option: str) -> None:
     Raises:
         StoreError: It contains files, or cannot be written.
     """
-    if folder.is_dir() and any(folder.iterdir()):
+    if os.path.isdir(folder) and any(folder.iterdir()):
         raise StoreError(
             f"cannot write to {str(folder)!r}: it contains files\n"
             f"  fix: remove them, or name another folder with {option}"

@@ -245,7 +245,9 @@ TASKS_TABLE = [LightevalTaskConfig(name="rows", prompt_function=prompt,
 """
 
 
-@pytest.mark.parametrize("dialect", ["lm_eval", "lighteval"])
+@pytest.mark.parametrize(
+    "dialect", ["lm_eval", pytest.param("lighteval", marks=pytest.mark.guests)]
+)
 @pytest.mark.parametrize("is_switched_on", [True, False])
 def test_the_page_embeds_small_images_of_rows(shelf, dialect, is_switched_on):
     suite = "rows.yaml" if dialect == "lm_eval" else "eval_rows.py"

@@ -56,6 +56,21 @@ def test_all_named_lookalike_files_are_reported_at_once(lost):
     )
 
 
+@pytest.mark.parametrize("name", ["eval-bot.py", "bot.py"])
+def test_evals_in_a_module_with_another_name_are_a_warning(suite, name):
+    suite.task("quiz")
+    (suite.evals / name).write_text(
+        "import pytest_evals as ev\n\nROWS = [{'prompt': 'a', 'target': 'a'}]\n"
+        "@ev.eval(rows=ROWS, score='exact')\ndef bot(prompt):\n    return prompt\n"
+    )
+    suite.knows()
+    result = suite.run("evals", SHOWN)
+    what = f"*evals/{name}:4: has evals, but its name is not that of a test module*"
+    result.stdout.fnmatch_lines([what, "*fix: rename it to eval_*.py"])
+    (suite.evals / name).rename(suite.evals / "eval_bot.py")
+    assert "has evals, but" not in suite.run("evals", SHOWN).stdout.str()
+
+
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_a_lookalike_file_in_a_folder_is_a_warning_with_its_line(lost, workers):
     result = lost.run("evals", workers, SHOWN)

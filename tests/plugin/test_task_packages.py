@@ -37,7 +37,9 @@ def packages(pytester, monkeypatch):
     return work
 
 
-@pytest.mark.parametrize("task", ["lm_quiz", "light_quiz"])
+@pytest.mark.parametrize(
+    "task", ["lm_quiz", pytest.param("light_quiz", marks=pytest.mark.guests)]
+)
 @pytest.mark.parametrize("path", [[], ["--evals-include-path=lm_eval,lighteval"]])
 def test_tasks_of_installed_packages_are_found_without_importing_them(
     pytester, packages, task, path

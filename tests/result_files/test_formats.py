@@ -199,6 +199,7 @@ def test_a_custom_aggregation_is_not_guessed(tmp_path, capsys):
     assert "the results file has 0.9, and the documents give 0.5" in out
 
 
+@pytest.mark.guests
 def test_recorded_output_of_lm_eval_gives_its_own_numbers(request, capsys):
     """Recorded with lm-eval 0.4.13; each metric is aggregated as there."""
     folder = request.config.rootpath / "tests/parity/files/plain"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.writable import check_base, check_file, remove_made
+from pytest_evals.store.writable import check_base, check_empty, check_file, remove_made
 
 
 def why_base(base: Path, *, stores: bool = True, save: str = "") -> str:
@@ -69,6 +69,8 @@ def test_a_link_to_itself_and_a_name_that_is_too_long_are_refused(tmp_path):
     assert "is a link to 'loop'" in why_base(loop)
     assert why_base(tmp_path / ("n" * 300)).endswith("File name too long")
     assert why_file(tmp_path / ("n" * 300)).endswith("File name too long")
+    with pytest.raises(StoreError, match="File name too long"):
+        check_empty(tmp_path / ("n" * 300), "--evals-run-dir")
 
 
 @pytest.mark.parametrize("name", ["runs", "baselines"])

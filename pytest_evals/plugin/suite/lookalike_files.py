@@ -7,6 +7,7 @@ warning: its gates, if it has any, are not evaluated.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,16 @@ from pytest_evals.dialects.detect import (
     GATES_FILES,
     YAML_SUFFIXES,
     lookalike_bytes,
+    raw_of,
 )
-from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places
+from pytest_evals.plugin.suite.eval_files import (
+    is_eval_file,
+    is_test_file,
+    matches,
+    named_places,
+)
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -75,7 +82,7 @@ def warn_or_collect_lookalike(
     if path.name in GATES_FILES:
         config.stash.setdefault(_GATES_FILES, []).append(path)
         return None
-    lost = _lookalike(path)
+    lost = _unnamed_module(path, config) or _lookalike(path)
     if lost is None or _is_base(path, config):
         return None
     try:
@@ -87,6 +94,30 @@ def warn_or_collect_lookalike(
     node = LookalikeFile.from_parent(parent, path=path)
     node.problem = lost.problem
     return node
+
+
+_DECORATED = re.compile(rb"^@(?:\w+\.)*eval\b", re.MULTILINE)
+
+
+def _unnamed_module(path: Path, config: pytest.Config) -> Lookalike | None:
+    """Why evals of a Python file do not run: its name is that of no test module. Only
+    files with ``eval`` in their path are read, because others are many."""
+    is_python = path.suffix == ".py"
+    if not is_python or "eval" not in os.path.relpath(path, config.rootpath).lower():
+        return None
+    if is_test_file(path, config) or matches(path, config.stash[OPTIONS].python_files):
+        return None
+    raw = raw_of(path)
+    found = _DECORATED.search(raw) if b"pytest_evals" in raw else None
+    if found is None:
+        return None
+    from pytest_evals.dialects.lookalikes import Lookalike
+
+    what = "has evals, but its name is not that of a test module, so they do not run"
+    name = re.sub(r"^evals?_?|\W", "_", path.stem).strip("_")
+    place = Place(path, raw.count(b"\n", 0, found.start()) + 1)
+    problem = Problem(what, place, f"rename it to eval_{name}.py")
+    return Lookalike(problem, is_error=False)
 
 
 def record_eval_file(path: Path, config: pytest.Config) -> None:
