@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -178,7 +179,11 @@ def _model_name(spec: str) -> str:
     place = spec.partition(",")[0]
     place = place.partition(":")[2] or place
     if spec.startswith("serve:"):  # a command: the model that it names, or the program
-        words = [word for word in place.split() if "=" not in word]
+        try:
+            words = shlex.split(place)
+        except ValueError:  # cut by a comma in quotes
+            words = place.split()
+        words = [word for word in words if "=" not in word] or [place]
         paths = (word for word in words[1:] if "/" in word and word[0] not in "-/")
         place = next(paths, words[0])
     last = hidden(re.split(r"[/\\]", place.rstrip("/\\"))[-1])
