@@ -28,8 +28,8 @@ def test_nothing_is_on_disk_until_something_is_written(tmp_path):
         ("my model?", "20260904-101502-my__model__"),
         ("", "20260904-101502-model"),
         ("hf:" + "x" * 300, "20260904-101502-" + "x" * 107 + "-0d4e2ca9e9cb"),
-        ("serve:vllm serve org/m --port {port},api=chat", "m"),
-        ("serve:FLAGS='a b' python3 'my app.py'", "python3"),
+        ("serve:vllm serve org/m --port {port},api=chat", "20260904-101502-m"),
+        ("serve:FLAGS='a b' python3 'my app.py'", "20260904-101502-python3"),
     ],
 )
 def test_the_folder_is_called_after_time_and_model(tmp_path, model, name):
