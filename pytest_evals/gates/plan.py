@@ -65,6 +65,8 @@ def forecast(
     last: float | None,
     flips: float = USUAL_FLIPS,
     known: Known = NOTHING,
+    *,
+    only_warns: bool = False,
 ) -> GatePlan:
     """The power of a gate on a proportion; of a gate on another number, only how many
     documents it needs to pass.
@@ -72,6 +74,7 @@ def forecast(
     Args:
         last: The value in an earlier run, ``None`` if missing: that of the gate counts.
         flips: Flip rate between two runs, unless the gate sets one.
+        only_warns: Whether only the warning is needed, which is much faster.
     """
     if last is None and gate.expected is not None:
         last = float(gate.expected)
@@ -94,7 +97,12 @@ def forecast(
         if last is None:
             return replace(bare, why="no earlier number of it")
     rule = rule_of(gate, share, rate, known.strata)
-    return bare if rule is None else _planned(bare, share, rate, rule)
+    make = _warned if only_warns and margin and not gate.published else _planned
+    return bare if rule is None else make(bare, share, rate, rule)
+
+
+def _warned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> GatePlan:
+    return replace(bare, warning=_undetected(bare, share, flips, rule))
 
 
 def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> GatePlan:
@@ -130,7 +138,7 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
         return replace(plan, warning=_flakes(plan, away / stderr if stderr else 9.0))
     if gate.published is not None:
         return plan
-    return replace(plan, warning=_undetected(plan, share, flips, rule))
+    return _warned(plan, share, flips, rule)
 
 
 def _distances(gate: Gate, share: float) -> list[float]:
@@ -198,10 +206,10 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
         f"low power: {n:,} documents detect a drop of {100 * drop:.3g} points in "
         f"{100 * thrice:.0f}% of runs"
     )
-    if plan.n_needed is not None:
+    if (needed := documents_needed(rule)) is not None:
         assumed = "" if gate.flip_rate is not None else " (assumed)"
         weak += f"; an unchanged model passes in {percent(POWER)} of runs with "
-        weak += f"{plan.n_needed:,}, {flips_text(flips, assumed)}"
+        weak += f"{needed:,}, {flips_text(flips, assumed)}"
     return weak
 
 
@@ -232,7 +240,7 @@ def weakness(
     reason is known before the run. ``last``: the value in its baseline, if known."""
     if gate.over != "population" and gate.margin is None:
         return ""
-    return forecast(gate, n, last, known=known).warning
+    return forecast(gate, n, last, known=known, only_warns=True).warning
 
 
 def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | None:
