@@ -94,7 +94,10 @@ RULES = {
     "paired": "scores between 0 and 1, against a baseline",
     "clusters": "clustered documents",
     "unbounded": "unbounded scores",
-    "outliers": "scores of unknown range with rare outliers, and of known range",
+    "outliers": (
+        "scores of unknown range with rare outliers, also against a baseline, and of "
+        "known range"
+    ),
     "f1": "F1 and MCC",
     "kl": "divergence (`kl`)",
     "groups": "groups of tasks",
