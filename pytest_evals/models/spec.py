@@ -37,6 +37,7 @@ _OTHER_KINDS = {
     "litellm": "openai",
     "sglang": "openai",
 }
+"""Names of kinds in lm-eval, lighteval and others → ours."""
 _SERVERS = {
     "ollama": "http://localhost:11434/v1",
     "lmstudio": "http://localhost:1234/v1",
@@ -47,7 +48,6 @@ _SERVERS = {
     **dict.fromkeys(("mistral", "openrouter", "together", "vertex", "xai"), ""),
 }
 """Servers and providers → the address of their API, if it is the same for all."""
-"""Names of kinds in lm-eval, lighteval and others → ours."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_library
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_evals.core.case import Case
@@ -71,7 +71,7 @@ def json_path(
         if data is MISSING:
             return binary(False, "the answer is not JSON", shown)
         for path, wanted in conditions.items():
-            found = [*found_at(data, steps[path])]
+            found = [*_each(data, steps[path])]
             for condition, value in wanted.items():
                 faults = [
                     _fault(condition, one, found, tolerance)
@@ -202,12 +202,21 @@ def _contains(value: Any, part: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(part, str) and part in value
 
 
+def _each(data: Any, steps: list[str | int | None]) -> Iterator[Any]:
+    """The values at a path; :data:`MISSING` for each item of ``[*]`` without one."""
+    start = max((n for n, one in enumerate(steps, start=1) if one is None), default=0)
+    for item in found_at(data, steps[:start]):
+        found = [*found_at(item, steps[start:])]
+        yield from found or ([MISSING] if start else [])
+
+
 def _fault(condition: str, expected: Any, found: list[Any], tolerance: float) -> str:
     if condition == "exists":
-        if bool(found) == bool(expected):
-            return ""
-        return "is missing" if expected else "exists"
-    if not found:
+        there = [one is not MISSING for one in found]
+        if expected:
+            return "" if there and all(there) else "is missing"
+        return "exists" if any(there) else ""
+    if not found or any(one is MISSING for one in found):
         return "is missing"
     words, test = _TESTS[condition]
     for one in found:
@@ -229,6 +238,8 @@ def _conditions(given: Any, path: str) -> Mapping[str, Any]:
             )
         if name == "one_of" and not isinstance(value, list | tuple):
             raise EvalsError(f"json_path: {path}: one_of is not a list")
+        if name == "exists" and not isinstance(value, bool):
+            raise EvalsError(f"json_path: {path}: exists is not true or false")
         if name in ("at_least", "at_most", "length") and not _is_number(value):
             raise EvalsError(f"json_path: {path}: {name} is not a number")
         if name == "matches":

@@ -24,7 +24,11 @@ from pytest_evals.core.returned import contexts_of
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.extract import extraction_of
 
-ORDER = {"total": 4.9, "items": [{"id": "a", "n": 2}, {"id": "b", "n": 0}], "ok": True}
+ORDER = {
+    "total": 4.9,
+    "items": [{"id": "a", "n": 2, "x": 1}, {"id": "b", "n": 0}],
+    "ok": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,9 @@ ORDER = {"total": 4.9, "items": [{"id": "a", "n": 2}, {"id": "b", "n": 0}], "ok"
         ({"$['items'][0]['id']": "{{first}}"}, True),
         ({"$.items[*].n": {"at_least": 0}}, True),
         ({"$.items[*].n": {"at_least": 1}}, False),
+        ({"$.items[*].x": 1}, False),  # one has none
+        ({"$.items[*].x": {"exists": True}}, False),
+        ({"$.items[*].y": {"exists": False}}, True),
         ({"$.items": {"length": 2}}, True),
         ({"$.items[2]": {"exists": False}}, True),
         ({"$.none": {"exists": True}}, False),
@@ -76,6 +83,7 @@ def test_invalid_paths_and_conditions_are_named():
         ({"$.a": {"equal": 1}}, "did you mean 'equals'"),
         ({"$.a": {"matches": "("}}, "matches"),
         ({"$.a": {"at_least": "x"}}, "not a number"),
+        ({"$.a": {"exists": "{{flag}}"}}, "not true or false"),
     ]:
         with pytest.raises(EvalsError, match=message):
             json_path(paths)
