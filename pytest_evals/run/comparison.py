@@ -189,7 +189,7 @@ def paired(
         for task in now.rows
         if task not in new
     }
-    differences = [f"{task}: new, not in the baseline" for task in new]
+    differences = [f"{task}: new, not in {name}" for task in new]
     differences += [one.difference for one in found.values() if one.difference]
     refused = [f"{task}: {one.refused}" for task, one in found.items() if one.refused]
     metrics = [metric for one in found.values() for metric in one.metrics]
