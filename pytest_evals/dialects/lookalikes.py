@@ -102,12 +102,21 @@ def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
         place = file.place(key) if key in file.values else Place(path, 1)
         problem = Problem(f"looks like {found}, {fault}", place, fix)
         return Lookalike(problem, found.is_error)
-    for key, one in _inner(file.values):
+    if below := _below(file.values):
+        key, found = below
+        what = f"looks like {found}, but its keys are below {key!r}"
+        fix = "move them to the start of the line"
+        return Lookalike(Problem(what, file.place(key), fix), is_error=True)
+    return None
+
+
+def _below(values: Any) -> tuple[str, Resemblance] | None:
+    """The outermost key of an inner mapping that can only be ours, and what it
+    resembles."""
+    for key, one in _inner(values):
         found = resemblance(one)
         if found and found.is_error and has_gates(one):
-            what = f"looks like {found}, but its keys are below {key!r}"
-            fix = "move them to the start of the line"
-            return Lookalike(Problem(what, file.place(key), fix), is_error=True)
+            return key, found
     return None
 
 
@@ -139,7 +148,9 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
             lost = _unreadable(error.problems[0], text)
         return lost.problem if lost else None
     found = resemblance(values) if isinstance(values, dict) else None
-    if found is None or not (has_gates(values) or (found.kind and found.is_error)):
+    if found is None and YAML_NAME.match(path.name) and (below := _below(values)):
+        _, found = below
+    if found is None or not ((found.kind and found.is_error) or has_gates(values)):
         return None
     if found.kind is None and len(values) > 1 and not is_gates_name(path):
         return None  # results, which list gates too

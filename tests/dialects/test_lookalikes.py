@@ -127,6 +127,9 @@ def test_encoding_and_file_extension_are_reported(message_about):
     latin = "ggates: [quiz/exact >= 0.9]  # é".encode("latin-1")
     message = message_about(latin, "gates (1).yaml")
     assert "like a gates file, but cannot be read: the file is not UTF-8" in message
+    inner = "eval:\n  group: g\n  task: [a]\n  metadata: {gates: [acc > 0]}\n"
+    message = message_about(inner, "all.yml.bak")
+    assert "a group file of lm-eval, but its name does not end in .yaml" in message
     text = f"task: quiz\n{REST}"
     assert "its encoding is UTF-16" in message_about(text.encode("utf-16"))
     assert "its name does not end in .yaml" in message_about(text, "quiz.YAML")

@@ -307,6 +307,15 @@ def test_a_module_with_evals_that_cannot_be_imported_is_a_problem_of_its_own(sui
     )
 
 
+def test_an_invalid_scorer_in_python_is_a_problem_with_its_line(suite):
+    source = "import pytest_evals as ev\nSCORERS = [\n    ev.starts_with([])]\n"
+    suite.pytester.makepyfile(**{"evals/test_evals": source})
+    result = suite.run("evals", "--evals-validate", model=None)
+    what = "*evals/test_evals.py:3: starts_with: text is a list, not text*"
+    result.stdout.fnmatch_lines([what])
+    assert "_hookexec" not in result.stdout.str()
+
+
 def test_evals_in_python_are_validated_beside_tests(suite):
     suite.pytester.makepyfile(
         **{

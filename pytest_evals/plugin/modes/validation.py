@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -91,10 +92,9 @@ class Check(pytest.Item):
     ) -> str | TerminalRepr:
         """Return the problems, one a line, without traceback."""
         error = excinfo.value
-        if isinstance(self.parent, pytest.Module):  # it cannot be imported
-            return self.parent.repr_failure(excinfo)
         if not isinstance(error, EvalsError | pytest.UsageError):
-            return super().repr_failure(excinfo, style)
+            is_module = isinstance(self.parent, pytest.Module)  # cannot be imported
+            return (self.parent if is_module else super()).repr_failure(excinfo)
         place = Place(self.path)
         if isinstance(error, TaskFileError) and error.problems:
             place = error.problems[0].where
@@ -126,6 +126,16 @@ class TaskCheck(Check):
         return self.path, self.task.source.line or None, self.name
 
 
+def _with_place(error: EvalsError, path: Path) -> EvalsError:
+    """The error of a module with the last line of the module that was executed."""
+    if isinstance(error, TaskFileError):
+        return error
+    frames = walk_tb(error.__traceback__)
+    lines = [n for frame, n in frames if frame.f_code.co_filename == str(path)]
+    what, _, fix = str(error).partition("\n  fix: ")
+    return TaskFileError([Problem(what, Place(path, lines[-1] if lines else 0), fix)])
+
+
 class ValidationMode:
     """Replaces documents by checks, as a pytest plugin."""
 
@@ -149,6 +159,8 @@ class ValidationMode:
         if not isinstance(error, Exception if is_module else EvalsError):
             return report
         name = getattr(collector, "path", Path(collector.name)).stem
+        if is_module and isinstance(error, EvalsError):
+            error = _with_place(error, collector.path)
         if isinstance(error, TaskFileError) and not error.is_unreachable:
             error = self._not_told_yet(error)
         if isinstance(error, EvalsError):
