@@ -283,7 +283,7 @@ def _names(case: Case, text: str) -> bool:
 def _lost_gate(case: Case, outcome: Outcome) -> str:
     if case.suite == "structure":
         return "" if _names(case, outcome.output) else "of quiz"
-    if re.search(r"\.ya?ml:\d+: looks like", outcome.output):
+    if re.search(r"\.ya?ml:\d+: looks like|\.py:\d+: has evals", outcome.output):
         return ""  # a task is missing, and the reason is reported
     for name, gate in gates_of(case):
         match = re.search(rf"{re.escape(Path(name).name)}:\d+", outcome.output)
