@@ -93,8 +93,9 @@ class Check(pytest.Item):
         """Return the problems, one a line, without traceback."""
         error = excinfo.value
         if not isinstance(error, EvalsError | pytest.UsageError):
-            is_module = isinstance(self.parent, pytest.Module)  # cannot be imported
-            return (self.parent if is_module else super()).repr_failure(excinfo)
+            if isinstance(self.parent, pytest.Module):  # it cannot be imported
+                return self.parent.repr_failure(excinfo)
+            return super().repr_failure(excinfo, style)
         place = Place(self.path)
         if isinstance(error, TaskFileError) and error.problems:
             place = error.problems[0].where
