@@ -151,7 +151,7 @@ class Model(ABC):
         """The class and the name, for error messages."""
         return f"{type(self).__name__} {self.name!r}"
 
-    def gave(self, what: str) -> str:
+    def _gave(self, what: str) -> str:
         """The error for an invalid response."""
         return f"{self}: answer() gave {what}"
 

@@ -323,4 +323,4 @@ def described(value: object) -> str:
 
 
 def _invalid(model: Model, what: str) -> Response:
-    return Response(error=model.gave(what))
+    return Response(error=model._gave(what))

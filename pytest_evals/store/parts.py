@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +94,11 @@ def read_parts(paths: Iterable[Path]) -> list[StoredPart]:
 
 def _folders(path: Path) -> Sequence[Path]:
     """Return the folders of parts in a folder: itself, or those below it."""
-    if not os.path.isdir(path):
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # a name that no file can have
+        raise StoreError(f"{path}: {error.strerror}") from None
+    if not is_folder:
         raise StoreError(f"{path}: no such folder\n  {_FIX}")
     if (path / PART).is_file():
         return [path]

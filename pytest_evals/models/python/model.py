@@ -270,7 +270,7 @@ class PythonModel(BackgroundModel):
         text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
-    def gave(self, what: str) -> str:
+    def _gave(self, what: str) -> str:
         """The error for an invalid return value."""
         return f"{self.label} returned {what}"
 
