@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prog = _DISTRIBUTION
     if arguments is None and Path(sys.argv[0]).stem == "__main__":
         prog = "python -m pytest_evals"
+    if given and given[0] in _MODULES and given[1:] == ["--version"]:
+        given = given[1:]  # of the distribution
     if given and given[0] in _MODULES:
         return _run(_MODULES[given[0]], prog, given[1:])
     parser = argparse.ArgumentParser(

@@ -94,6 +94,14 @@ def test_a_reader_that_stops_reading_sees_no_traceback(scores):
     assert ended.returncode == 141
 
 
+def test_a_command_has_the_version_of_the_distribution(capsys):
+    for arguments in (["--version"], ["judge", "--version"]):
+        with pytest.raises(SystemExit) as done:
+            main(arguments)
+        assert done.value.code == 0
+        assert capsys.readouterr().out.startswith("pytest-model-evals ")
+
+
 def test_an_unknown_command_shows_the_known_ones(capsys):
     assert main(["juge"]) == 2
     assert "{init,judge,report,export,merge,store,convert}" in capsys.readouterr().err
