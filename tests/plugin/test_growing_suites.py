@@ -113,7 +113,7 @@ def test_a_new_task_has_no_comparison_and_does_not_fail(grown):
     grown.knows(tasks=("quiz", "zoo"))
     result = grown.run("evals", "--evals-compare=main")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*10 documents: 0 worse*", "*zoo: new, not in the*"])
+    result.stdout.fnmatch_lines(["*10 documents: 0 worse*", "*zoo: new, not in main*"])
 
 
 def test_the_baseline_is_saved_again_after_growth(grown):
