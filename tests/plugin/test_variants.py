@@ -65,8 +65,8 @@ def test_gates_are_judged_for_each_variant_and_a_table_compares_them(sums, worke
         [
             "*pytest 'sums.yaml::sums?long-a?' -v" if not workers else "*",
             "*= evals: variants =*",
-            "sums  exact   short  1.000 *",
-            "              long   0.333  -0.667 *",
+            "sums  exact   short * 1.000 *",
+            "              long * 0.333  -0.667 *",
             "documents: 1 all correct, 0 all wrong, 2 they disagree",
             "report: report-variants.html",
             "SKIPPED*when: variant is short, not long*",

@@ -126,7 +126,7 @@ class ModelsReport:
         from pytest_evals.reports.github.models import models_markdown
         from pytest_evals.reports.github.pull_request import run_markdown
 
-        tables = [models_markdown(one, "Variants") for one in self._variants]
+        tables = [models_markdown(one, "variant") for one in self._variants]
         if self._found is not None:
             tables.insert(0, models_markdown(self._found))
         done = {one: one.run.result for one in self._session.all}
@@ -145,15 +145,15 @@ class ModelsReport:
     ) -> None:
         """Write the tables."""
         is_verbose = self._session.config.get_verbosity() > 0
-        tables = [("evals: models", self._found)]
-        tables += [("evals: variants", one) for one in self._variants]
-        for title, found in tables:
+        tables = [("model", self._found)]
+        tables += [("variant", one) for one in self._variants]
+        for kind, found in tables:
             if found is None or terminalreporter.no_summary:
                 continue
             width = terminalreporter._tw.fullwidth
             left_out = () if is_verbose else self._members()
-            if lines := model_lines(found, width, left_out):
-                terminalreporter.write_sep("=", title)
+            if lines := model_lines(found, width, left_out, kind):
+                terminalreporter.write_sep("=", f"evals: {kind}s")
                 for line in lines:
                     terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._lines:

@@ -11,9 +11,10 @@ _ROWS = 300
 _SIGNS = {True: " ✅", False: " ❌", None: ""}
 
 
-def models_markdown(found: ModelComparison, title: str = "Models") -> str:
-    """Return the table of metrics and models, with a final line break."""
-    heading = ["task", "metric", "model", "value:", "change:", "90% CI", "p:"]
+def models_markdown(found: ModelComparison, kind: str = "model") -> str:
+    """Return the table of metrics and models, with a final line break. ``kind``: what
+    is compared, ``model`` or ``variant``."""
+    heading = ["task", "metric", kind, "value:", "change:", "90% CI", "p:"]
     heading += ["rank:", "first:"]
     rows = []
     for one in found.metrics[:_ROWS]:
@@ -21,7 +22,7 @@ def models_markdown(found: ModelComparison, title: str = "Models") -> str:
         numbers[1] += _SIGNS[is_better(one)]
         shown = (code(one.task), code(one.name), code(name), *map(plain, numbers))
         rows.append(shown)
-    parts = [f"## {title}", table(heading, rows)]
+    parts = [f"## {kind.capitalize()}s", table(heading, rows)]
     if len(found.metrics) > _ROWS:
         parts.append(f"and {len(found.metrics) - _ROWS:,} more rows")
     parts += map(plain, notes(found))

@@ -45,7 +45,7 @@ def comparison_lines(
             TableColumn(title=cut(found.name, 20), right=True, rank=1, least=11),
             TableColumn(title="now", right=True),
             TableColumn(title="change", right=True),
-            TableColumn(title="90% CI", rank=2, least=12),
+            TableColumn(title="90% CI", rank=2),
         )
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:

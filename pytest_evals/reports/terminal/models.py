@@ -25,13 +25,11 @@ SHOWN = 5
 """Maximum number of documents shown on which the models disagree."""
 _LEVEL = 0.05
 _ANSWER = 24
-_COLUMNS = (
-    TableColumn(title="task", rank=1, least=8),
-    TableColumn(title="metric", rank=1, least=8),
-    TableColumn(title="model", rank=1, least=8),
+_NAMES = ("task", "metric")
+_NUMBERS = (
     TableColumn(title="value", right=True),
     TableColumn(title="change", right=True),
-    TableColumn(title="90% CI", rank=3, least=12),
+    TableColumn(title="90% CI", rank=7),
     TableColumn(title="p", right=True, rank=6),
     TableColumn(title="rank", right=True, rank=4),
     TableColumn(title="first", right=True, rank=5),
@@ -39,13 +37,21 @@ _COLUMNS = (
 
 
 def model_lines(
-    found: ModelComparison, width: int, left_out: Collection[str] = ()
+    found: ModelComparison,
+    width: int,
+    left_out: Collection[str] = (),
+    kind: str = "model",
 ) -> list[TableLine]:
     """Return the metrics of each model with the paired change from the reference, then
-    the documents on which the models disagree. ``left_out``: tasks without rows, as
-    those of groups."""
+    the documents on which the models disagree.
+
+    Args:
+        left_out: Tasks without rows, as those of groups.
+        kind: What is compared, ``model`` or ``variant``.
+    """
     rows = [*_metric_rows(found, left_out)]
-    lines = table_lines(_COLUMNS, rows, width) if rows else []
+    names = (TableColumn(title=one, rank=1, least=8) for one in (*_NAMES, kind))
+    lines = table_lines((*names, *_NUMBERS), rows, width) if rows else []
     lines += [TableLine(text) for text in notes(found)]
     documents = disputed(found)
     columns = (
