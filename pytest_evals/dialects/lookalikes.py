@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,14 +42,11 @@ from pytest_evals.dialects.resemblance import (
     FileKind,
     Resemblance,
     has_gates,
+    inner,
     resemblance,
 )
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError
-
-_DEPTH = 4
-"""Levels of mappings and lists that are searched; aliases can nest without end."""
-
 
 _WITH_CR = re.compile(r"\r\n?")
 
@@ -113,7 +110,7 @@ def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
 def _below(values: Any) -> tuple[str, Resemblance] | None:
     """The outermost key of an inner mapping that can only be ours, and what it
     resembles."""
-    for key, one in _inner(values):
+    for key, one in inner(values):
         found = resemblance(one)
         if found and found.is_error and has_gates(one):
             return key, found
@@ -206,19 +203,6 @@ def _type_fault(
     return what, name, f"{name}: …"
 
 
-def _inner(
-    values: Any, outer: str = "", depth: int = _DEPTH
-) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Yield the mappings inside of a mapping or a list, with the outermost key."""
-    is_list = isinstance(values, list)
-    for key, value in (("", one) for one in values) if is_list else values.items():
-        name = outer or str(key)
-        if isinstance(value, dict):
-            yield name, value
-        if isinstance(value, dict | list) and depth > 1:
-            yield from _inner(value, name, depth - 1)
-
-
 def _unreadable(fault: Problem, text: str) -> Lookalike | None:
     """Return the error of a file that is not valid YAML or not a mapping, if it
     resembles an eval file: an entry of a list with gates, or a single whole one; else
@@ -233,7 +217,7 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
         if isinstance(entries, dict) and (found := resemblance(entries)):
             return lost(found, is_error=found.is_error)  # its encoding is wrong
         if isinstance(entries, list):
-            for _, one in _inner(entries):
+            for _, one in inner(entries):
                 found = resemblance(one)
                 is_single = len(entries) == 1 and found and not found.missing
                 if found and found.is_error and (has_gates(one) or is_single):

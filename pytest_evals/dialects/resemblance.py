@@ -8,7 +8,7 @@ misspelt or gates would be lost. Weaker resemblance is a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,6 +208,8 @@ def _missing(
     return found
 
 
+_DEPTH = 4
+"""Levels of mappings and lists that are searched; aliases can nest without end."""
 _LEAST = 0.7
 """Least similarity of a misspelt key."""
 
@@ -238,7 +240,8 @@ _NAMES = {"metric", "id", "task"}
 def has_gates(values: Mapping[Any, Any]) -> bool:
     """Whether a file has gates, at its top or anywhere in its metadata; the key may be
     misspelt."""
-    return _lists_gates(values) or _holds_gates(value_of(values, "metadata"))
+    below = inner([value_of(values, "metadata")])
+    return _lists_gates(values) or any(_lists_gates(one) for _, one in below)
 
 
 def _lists_gates(values: Mapping[Any, Any]) -> bool:
@@ -248,9 +251,14 @@ def _lists_gates(values: Mapping[Any, Any]) -> bool:
     )
 
 
-def _holds_gates(values: object, depth: int = 4) -> bool:
-    """Whether a mapping, or one in it, has gates; aliases can nest without end."""
-    if not isinstance(values, Mapping) or not depth:
-        return False
-    inner = (_holds_gates(value, depth - 1) for value in values.values())
-    return _lists_gates(values) or any(inner)
+def inner(
+    values: Any, outer: str = "", depth: int = _DEPTH
+) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Yield the mappings inside of a mapping or a list, with the outermost key."""
+    is_list = isinstance(values, list)
+    for key, value in (("", one) for one in values) if is_list else values.items():
+        name = outer or str(key)
+        if isinstance(value, dict):
+            yield name, value
+        if isinstance(value, dict | list) and depth > 1:
+            yield from inner(value, name, depth - 1)

@@ -2,6 +2,7 @@
 they do not apply to root."""
 
 import os
+import select
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,9 @@ def test_a_baseline_that_is_not_saved_needs_no_room(tmp_path):
     base = tmp_path / ".evals"
     base.mkdir()
     (base / "baselines").write_text("")
+    assert "is a file, not a folder" in why_base(base, save="main")
     check_base(base, "--evals-dir", stores=True)
+    assert (base / "baselines").is_file()
 
 
 @pytest.mark.largest_file(0)
@@ -116,7 +119,14 @@ def test_a_pipe_is_not_opened(tmp_path):
     """A reader would see its end."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    end = select.poll()
+    end.register(reader)
     check_file(path, "--evals-json")
+    assert end.poll(0) == []
+    os.close(os.open(path, os.O_WRONLY))  # as a writer that ends
+    assert end.poll(0) == [(reader, select.POLLHUP)]
+    os.close(reader)
 
 
 def test_an_earlier_file_and_the_target_of_a_link_stay_as_they_are(tmp_path):
