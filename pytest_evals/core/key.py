@@ -2,7 +2,7 @@
 
 A key is the same in every process, on every machine and with every version of Python:
 it is computed from canonical JSON. A new field of requests becomes part of the key
-automatically.
+automatically; ``conversation`` only if it is set.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 from pytest_evals.core.request import (
     IMAGE_OPTIONS,
     PLACED_IMAGES,
+    Generate,
     Options,
     Prompt,
     Request,
@@ -53,6 +54,8 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
     for request in requests:
         kind: Any = type(request)
         first, others = _names(kind)
+        if isinstance(request, Generate) and not request.conversation:
+            others = others[:-1]  # the keys of earlier versions
         content = getattr(request, first)
         try:
             if content is not last and content != last:

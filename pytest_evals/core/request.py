@@ -126,6 +126,9 @@ class Generate:
         repeat: 0, 1, 2, … if one prompt is sent several times. A deterministic model
             gets the repeats of a greedy request once, as 0
             (:func:`as_sent`).
+        conversation: Identity of the conversation that the request belongs to, so that
+            conversations that begin alike share no answers; empty for others. A
+            deterministic model gets it without.
     """
 
     kind: ClassVar[str] = "generate_until"
@@ -135,6 +138,7 @@ class Generate:
     temperature: float = 0.0
     options: Options = ()
     repeat: int = 0
+    conversation: str = ""
 
 
 Request = Loglikelihood | Rolling | Generate
@@ -177,10 +181,13 @@ def with_tools(request: Generate) -> Prompt:
 
 def as_sent(request: Request, is_deterministic: bool) -> Request:
     """The request as a model receives it: a deterministic model gets all repeats of a
-    greedy request as one."""
-    if not (is_deterministic and isinstance(request, Generate) and request.repeat):
+    greedy request as one, and those of conversations that begin alike."""
+    if not (is_deterministic and isinstance(request, Generate)):
         return request
-    return request if request.temperature > 0 else replace(request, repeat=0)
+    repeat = request.repeat if request.temperature > 0 else 0
+    if (request.repeat, request.conversation) == (repeat, ""):
+        return request
+    return replace(request, repeat=repeat, conversation="")
 
 
 def weight_of(requests: Sequence[Request]) -> int:

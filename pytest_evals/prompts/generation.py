@@ -30,7 +30,9 @@ class Sampling:
     temperature: float = 0.0
     options: tuple[tuple[str, Any], ...] = ()
 
-    def requests(self, prompt: Prompt, repeats: int) -> tuple[Generate, ...]:
+    def requests(
+        self, prompt: Prompt, repeats: int, conversation: str = ""
+    ) -> tuple[Generate, ...]:
         """Return one request per answer, also for greedy decoding: only the model that
         receives them determines whether their responses are equal."""
         return tuple(
@@ -41,6 +43,7 @@ class Sampling:
                 temperature=self.temperature,
                 options=self.options,
                 repeat=number,
+                conversation=conversation,
             )
             for number in range(repeats)
         )

@@ -34,6 +34,8 @@ EXAMPLES = [
     Generate("a", max_tokens=8),
     Generate("a", temperature=0.5),
     Generate("a", temperature=0.5, repeat=1),
+    Generate("a", conversation="shop[0]"),
+    Generate("a", conversation="shop[1]"),
     Generate("a", options=(("top_p", 0.9),)),
     Generate("a", options=(("top_k", 0.9),)),
     Generate("a", options=(("do_sample", True),)),

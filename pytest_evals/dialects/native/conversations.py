@@ -37,7 +37,7 @@ class ChatHistory:
         """
         if not isinstance(first, Generate) or isinstance(first.prompt, str):
             raise DocumentError("the turns of a case need generated answers to a chat")
-        self._first, self._model = first, model
+        self.first, self._model = first, model
         self._history = [*first.prompt]
         self.opening = self._history[-1].content
         """The user's first message, if it is fixed."""
@@ -53,7 +53,7 @@ class ChatHistory:
 
     def _request(self) -> Generate:
         """The request with the history, and with the images in it."""
-        request = replace(self._first, prompt=tuple(self._history))
+        request = replace(self.first, prompt=tuple(self._history))
         if not self._images:
             return request
         images = tuple(one for one in self._images if one[0] < len(self._history))

@@ -101,7 +101,8 @@ class EvalRunner:
         text_error(self._templates, case)
         tested = "" if self.own_model is None else OWN_MODEL
         if case.turns or self._parts.user:
-            requests = self._asked(case, record.index).requests
+            name = f"{record.task}[{case.id}]"
+            requests = self._asked(case, record.index, name).requests
             conversations = [self._conversation(case, one, tested) for one in requests]
             responses = yield from together(conversations)
         elif tested:
@@ -234,7 +235,7 @@ class EvalRunner:
             explanation=extract.missing if extract else "",
         )
 
-    def _asked(self, case: Case, index: int) -> Asked:
+    def _asked(self, case: Case, index: int, conversation: str = "") -> Asked:
         doc = _doc(case, self._rows.id(index), self._parts.name)
         system = self._options.system_instruction or self._parts.system
         prompt = prompt_of(case.prompt, system, chat=self._options.chat)
@@ -250,7 +251,8 @@ class EvalRunner:
         if more:
             options = tuple(sorted((*sampling.options, *more)))
             sampling = replace(sampling, options=options)
-        return Asked(doc, sampling.requests(prompt, self._parts.repeats))
+        repeats = self._parts.repeats
+        return Asked(doc, sampling.requests(prompt, repeats, conversation))
 
 
 def prompt_of(prompt: Prompt, system: str, *, chat: bool) -> Prompt:

@@ -114,7 +114,7 @@ class UserSimulator:
             text: str | None = None
             is_last = False
             if number > 1 or not case.has_opening:
-                request = self._request(case.user, spoken, talk, first)
+                request = self._request(case.user, spoken, talk)
                 message = yield from self._message(request, number)
                 text = message.partition(self.stop)[0].strip()
                 is_last = self.stop in message
@@ -142,7 +142,7 @@ class UserSimulator:
         raise DocumentError(f"user, turn {number}: the simulated user wrote nothing")
 
     def _request(
-        self, role: UserRole, spoken: list[str], talk: ChatHistory, first: Request
+        self, role: UserRole, spoken: list[str], talk: ChatHistory
     ) -> Generate:
         """The request for the next message; the assistant's texts are its input."""
         persona = f"The user: {role.persona}\n" if role.persona else ""
@@ -159,7 +159,8 @@ class UserSimulator:
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             options=options,
-            repeat=getattr(first, "repeat", 0),
+            repeat=talk.first.repeat,
+            conversation=talk.first.conversation,
         )
 
 

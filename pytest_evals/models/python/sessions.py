@@ -149,8 +149,9 @@ class AppSessions:
             if str(answer).strip() != before[n].content.strip():
                 raise DocumentError(
                     f"{self.name}: a new session gave another answer to turn {number} "
-                    "than the earlier one, which is shared by cases that begin alike\n"
-                    f"  fix: define {RESTORE}(messages), which sets its state"
+                    "than the stored one\n"
+                    f"  fix: define {RESTORE}(messages), which sets its state; or send "
+                    "all turns again with --evals-cache=refresh"
                 )
 
 
@@ -176,4 +177,4 @@ def _key(request: Generate, messages: tuple[Message, ...]) -> Key:
     received = [tuple(one) for one in messages if one.role != "assistant"]
     images = dict(request.options).get(PLACED_IMAGES, ())
     shown = [one[:4] for one in images if one[0] < len(messages)]
-    return (request.repeat, *received, *shown)
+    return (request.conversation, request.repeat, *received, *shown)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+from collections import Counter
 
 import pytest
 
 import pytest_evals as ev
-from pytest_evals import OptionError, evaluate
+from pytest_evals import OptionError, Response, evaluate
 from pytest_evals.models.registry import check_ready, parse_spec
 
 LOG: list[tuple] = []
@@ -103,15 +104,39 @@ def test_an_error_closes_the_session_with_the_error():
     assert [one[2] for one in kinds("turn")] == ["a", "fail"]
 
 
-def test_cases_that_begin_equally_have_sessions_of_their_own():
-    result = evaluate(talk(["a", "b"], ["a", "c"]), Shop)
-    assert [one.error for one in result.tasks[0].records] == ["", ""]
+@pytest.mark.parametrize("version", ["1", ""])
+def test_cases_that_begin_equally_have_sessions_of_their_own(version, tmp_path):
+    class Varying(Shop):
+        """No two answers are equal, and earlier turns cannot be restored."""
+
+        def respond(self, messages):
+            return f"{super().respond(messages)}, {len(LOG)}"
+
+    Varying.version = version
+    turns = [["a", "b"], ["a", "c"], ["a", "b"]]
+    result = evaluate(talk(*turns), Varying, folder=tmp_path)
+    assert [one.error for one in result.tasks[0].records] == ["", "", ""]
     heard = {}
     for _, session, text in kinds("turn"):
         heard.setdefault(session, []).append(text)
-    # The equal first turn was sent once; the other session received it later.
-    assert sorted(heard.values()) == [["a", "b"], ["a", "c"]]
-    assert len(kinds("close")) == 2
+    assert sorted(heard.values()) == sorted(turns)
+    assert len(kinds("close")) == 3
+    answers = [text for one in said(result) for text in one]
+    assert len({*answers}) == len(answers) == 6
+
+
+def test_conversations_of_a_deterministic_model_share_what_is_equal():
+    class Counting:
+        name = "counting"
+        is_deterministic = True
+
+        def answer(self, requests):
+            for n, one in enumerate(requests):
+                LOG.append(("turn", one.prompt[-1].content))
+                yield n, Response(text="ok")
+
+    evaluate(talk(["a", "b"], ["a", "c"], ["a", "b"]), Counting())
+    assert Counter(kinds("turn")) == Counter([("turn", one) for one in "abc"])
 
 
 def test_stored_turns_are_sent_again_to_a_new_session_or_restored(tmp_path):
