@@ -142,7 +142,9 @@ def near_misses(
     """Return the likely causes of wrong answers, the most frequent first, with counts.
     ``remedies``: cause → how the task file removes it, in its own dialect; empty if its
     metric ignores the difference."""
-    wrong = [one for one in answers if one.is_wrong]
+    # One that equals its target is wrong for another reason, such as other answers to
+    # the same document.
+    wrong = [one for one in answers if one.is_wrong and not _matches(one, ())]
     if not wrong:
         return []
     emptied = [one.emptied_by for one in wrong if one.emptied_by]

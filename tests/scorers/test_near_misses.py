@@ -88,6 +88,11 @@ def test_answers_that_are_wrong_for_other_reasons_have_no_cause():
     assert near_misses([]) == []
 
 
+def test_an_answer_that_equals_its_target_is_wrong_for_another_reason():
+    # With repeats, the first answer may be right and the others wrong.
+    assert near_misses([wrong("six", "six"), wrong("one", "six")]) == []
+
+
 def test_answers_cut_at_their_limit_are_counted():
     answers = [wrong("I think that", "7", is_cut=True), wrong("Rome", "Paris")]
     answers += [right("7")]
