@@ -44,7 +44,7 @@ def check_templates(
         found = [
             *_shadowed(template, columns, first),
             *_missing(template, rows, columns, cases),
-            *(_unrenderable(template, first, is_text=is_text)),
+            *_unrenderable(template, first, cases, is_text=is_text),
         ]
         of = "" if template.key.startswith("user: ") else "score: "
         problems += [Problem(f"{of}{one.what}", place, one.fix) for one in found[:1]]
@@ -127,16 +127,17 @@ def _missing(
 
 
 def _unrenderable(
-    template: ScorerTemplate, cases: Sequence[Case], *, is_text: bool
+    template: ScorerTemplate, first: Sequence[Case], cases: EvalCases, *, is_text: bool
 ) -> Iterator[ScorerTemplateError]:
     """Yield the error of the first case for which a template fails that does not depend
     on the answer."""
-    for case in cases:
+    for number, case in enumerate(first):
         try:
             if is_text:
                 text_error([template], case)
             if template.template.names.isdisjoint(ANSWER_NAMES):
                 template.texts(case)
         except ScorerTemplateError as error:
-            yield error
+            what = f"{error.what} (row {cases.ids().ids[number]!r})"
+            yield ScorerTemplateError(what, error.fix)
             return

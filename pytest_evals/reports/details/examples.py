@@ -11,7 +11,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.returned import returned_text, transcript_text
 from pytest_evals.core.transcript import conversations
-from pytest_evals.reports.escape import cut, one_line, tail
+from pytest_evals.reports.escape import cut, one_line, safe_lines, tail
 from pytest_evals.scorers.near_misses import type_fault
 
 _SHOWN = ("steps", "calls", "contexts", "messages", "data")
@@ -122,9 +122,8 @@ def document_lines(record: Record) -> list[str]:
     Summaries show only the first line. An error may have several lines; each is
     escaped.
     """
-    lines = [one_line(line) for line in record.error.splitlines()]
-    if not lines:
-        lines = [error_of(record) or "the answer is wrong"]
+    unscored = next((s.unscored for s in record.scores if s.unscored), "")
+    lines = safe_lines(record.error or unscored or "the answer is wrong")
     lines += example_lines(record, "  ")
     scores = () if record.error else record.scores[:1]
     for score in scores:

@@ -135,7 +135,7 @@ def test_rows_and_cases_in_python_are_checked_as_well() -> None:
         ("judge: '{{ city|uper }}'", "unknown filter 'uper'; did you mean 'upper'"),
         ("contains: '{{ city.name }}'", "has no attribute 'name'"),
         ("starts_with: '{{ city / 2 }}'", "TypeError: unsupported operand"),
-        ("contains: '{{ words }}'", "{{ words }} is a list; any_of: '{{ words }}'"),
+        ("contains: '{{ words }}'", "{{ words }} is a list (row 'a'); any_of: '{{ words }}'"),
         ("contains: '{{ answer }}'", "the model's answer, which equals itself"),
         ("contains: '{{contexts}}'", "what the model returned, which equals itself"),
     ],
