@@ -251,6 +251,16 @@ def _lists_gates(values: Mapping[Any, Any]) -> bool:
     )
 
 
+def misplaced_gates(values: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield the outermost keys of lists of gates that nothing reads, because they are
+    in another key than the metadata or a group's members."""
+    for key, one in inner(values):
+        if key not in ("gates", "metadata", "task"):
+            given = value_of(one, "gates")
+            if isinstance(given, list) and are_gates(given):
+                yield key
+
+
 def inner(
     values: Any, outer: str = "", depth: int = _DEPTH
 ) -> Iterator[tuple[str, dict[Any, Any]]]:

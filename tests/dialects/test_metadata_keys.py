@@ -9,6 +9,7 @@ from pytest_evals.dialects.metadata_keys import (
     misspelled_keys,
     without_own,
 )
+from pytest_evals.dialects.native.eval_file import load_tasks as load_eval_tasks
 from pytest_evals.errors import TaskFileError
 
 CLAIM = ["acc >= 0.5"]
@@ -121,3 +122,37 @@ def test_the_warning_of_a_task_and_a_group_has_the_place_and_a_suggestion(
 def test_gates_that_are_not_a_list_stay_an_error(warnings):
     with pytest.raises(TaskFileError, match="gates must be a list"):
         warnings(TASK + "metadata: {gates: acc >= 0.5}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "generation_kwargs: {until: [x], gates: [acc >= 0.5]}",
+        "task_list: [{gates: [acc >= 0.5]}]",
+        "dataset_kwargs: {data_files: {gates: [acc >= 0.5]}}",
+    ],
+)
+def test_gates_in_another_key_are_an_error(warnings, line):
+    key = line.partition(":")[0]
+    with pytest.raises(TaskFileError, match=f"the gates in '{key}' are not read"):
+        warnings(f"{TASK}{line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rows: [{q: a, gates: [exact >= 0.5]}]",
+        "generation: {max_tokens: 1, gates: [exact >= 0.5]}\nrows: [{q: a}]",
+    ],
+)
+def test_gates_in_another_key_of_an_eval_are_an_error(tmp_path, line):
+    path = tmp_path / "e.yaml"
+    path.write_text(f'prompt: "{{{{q}}}}"\n{line}\n')
+    with pytest.raises(TaskFileError, match=r"are not read"):
+        load_eval_tasks(path, TaskOptions())
+
+
+def test_a_column_named_gates_may_have_text(tmp_path):
+    path = tmp_path / "e.yaml"
+    path.write_text('prompt: "{{gates}}"\nrows: [{gates: "> 5", target: x}]\n')
+    assert len(load_eval_tasks(path, TaskOptions())) == 1

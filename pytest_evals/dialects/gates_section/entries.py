@@ -13,12 +13,16 @@ from pytest_evals.dialects.metadata_keys import (
     misspelled_keys,
     refusals_fault,
 )
+from pytest_evals.dialects.resemblance import misplaced_gates
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.keys import ALLOWED
 from pytest_evals.gates.read.text import with_unique_ids
+
+
+_MOVE = "move 'gates:' to the start of the line, and its gates below it"
 
 
 def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,6 +62,8 @@ def own_gates(
     placeholder for a missing name."""
     gates: list[Gate] = []
     top.raw("gates")
+    for key in misplaced_gates(top.values):
+        top.problem(key, f"the gates in {key!r} are not read", _MOVE)
     given: Iterable[tuple[tuple[Step, ...], Any]] = (
         (("gates",), top.values.get("gates")),
         (("metadata", "gates"), metadata.get("gates")),
