@@ -21,7 +21,6 @@ from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.keys import ALLOWED
 from pytest_evals.gates.read.text import with_unique_ids
 
-
 _MOVE = "move 'gates:' to the start of the line, and its gates below it"
 
 
