@@ -18,7 +18,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.returned import contexts_of, transcript_text
+from pytest_evals.core.returned import contexts_of
 from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_list, reason_of, reply_text, verdict
@@ -34,7 +34,7 @@ from pytest_evals.scorers.templates import (
     ANSWER_NAMES,
     CASE_NAMES,
     ScorerTemplate,
-    prompt_text,
+    question_text,
 )
 
 NoClaims = Literal["unscored", "wrong"]
@@ -132,7 +132,7 @@ class ClaimScorer(ModelScorer):
         texts = [text for _, text in documents]
         if not all(texts):
             return self.unscored(answered, "a context has no text")
-        question = ("question", _question(answered, case))
+        question = ("question", question_text(case, answered))
         noun, names = "document", [name for name, _ in documents]
         parts = [question, *_numbered(noun, texts)]
         try:
@@ -205,13 +205,6 @@ class ClaimScorer(ModelScorer):
         ]
         why = f"{n_passed} of {n} {noun} {self.inquiry.verdict}; {'; '.join(texts)}"
         return self.scored(answered, n_passed / n, why)
-
-
-def _question(answered: Response, case: Case) -> str:
-    """The prompt, or the conversation before its last answer."""
-    if not case.turns or not answered.messages:
-        return prompt_text(case)
-    return transcript_text(answered.messages[:-1])
 
 
 def _numbered(noun: str, texts: Sequence[str]) -> list[Tag]:

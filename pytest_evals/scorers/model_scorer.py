@@ -27,7 +27,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.case_files import image_option
-from pytest_evals.scorers.templates import ScorerTemplate
+from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
 
 T = TypeVar("T")
 Tag = tuple[str, str]
@@ -148,19 +148,21 @@ def judge_request(
     )
 
 
-def with_case_images(request: Generate, case: Case) -> Generate:
-    """A judge's request with the images of a case. The prompt is the first part of the
-    message: images are at their places in it, and those of later turns at its end."""
+def with_case_images(request: Generate, case: Case, question: str) -> Generate:
+    """A judge's request with the images of a case. ``question``: the first part of the
+    message. Images of a prompt are at their places in it, those of a conversation at
+    its end."""
     placed = dict(image_option(case, 0)).get(PLACED_IMAGES, ())
     if not isinstance(placed, tuple) or not placed:
         return request
-    end = cast(tuple[Message, ...], request.prompt)[1].content.index("\n") + 1
-    starts = list[int]()
-    for one in cast(tuple[Message, ...], case.prompt):
-        starts.append(end + len(f"{one.role}: "))
-        end = starts[-1] + len(one.content) + len("\n")
+    start = cast(tuple[Message, ...], request.prompt)[1].content.index("\n") + 1
+    starts, end = list[int](), start + len(question)
+    if question == prompt_text(case):
+        for one in cast(tuple[Message, ...], case.prompt):
+            starts.append(start + len(f"{one.role}: "))
+            start = starts[-1] + len(one.content) + len("\n")
     images = tuple(
-        (1, starts[n] + at if n < len(starts) else end - 1, *rest)
+        (1, starts[n] + at if n < len(starts) else end, *rest)
         for n, at, *rest in placed
     )
     return replace(request, options=(*request.options, (PLACED_IMAGES, images)))

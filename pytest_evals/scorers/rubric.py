@@ -35,7 +35,7 @@ from pytest_evals.scorers.model_scorer import (
     judge_request,
     with_case_images,
 )
-from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
+from pytest_evals.scorers.templates import ScorerTemplate, question_text
 
 _SYSTEM = (
     "You grade the answer of another model by a rubric. Be strict and fair. Longer "
@@ -147,7 +147,10 @@ class RubricScorer(ModelScorer):
             answers: Name of a tag and the answer in it.
             answered: That of the tested model, for the rubric's template.
         """
-        before = [("prompt", prompt_text(case))]
+        question = question_text(case, answered)
+        before = [("prompt", question)]
+        if (case.turns or case.user) and self._shows_transcript and not self.images:
+            before.clear()
         if case.target not in (None, ""):
             before.append(("reference", _shown(case.target)))
 
@@ -162,7 +165,13 @@ class RubricScorer(ModelScorer):
             structured=self.structured,
             temperature=self.temperature,
         )
-        return with_case_images(request, case) if self.images else request
+        return with_case_images(request, case, question) if self.images else request
+
+    @property
+    def _shows_transcript(self) -> bool:
+        """Whether the rubric contains the conversation."""
+        found = (one.template.names for one in self._of_rubric if one.is_template)
+        return any("transcript" in names for names in found)
 
     def _rubric_text(
         self, case: Case, answered: Response, marks: tuple[str, str]

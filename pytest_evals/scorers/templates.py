@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.request import Response
-from pytest_evals.core.returned import returned_text, text_of
+from pytest_evals.core.returned import returned_text, text_of, transcript_text
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.fields import (
     Template,
@@ -265,3 +265,10 @@ def prompt_text(case: Case) -> str:
     if isinstance(case.prompt, str):
         return case.prompt
     return "\n".join(f"{one.role}: {one.content}" for one in case.prompt)
+
+
+def question_text(case: Case, answered: Response) -> str:
+    """The prompt of a case, or its conversation before the last answer."""
+    if not (case.turns or case.user) or not answered.messages:
+        return prompt_text(case)
+    return transcript_text(answered.messages[:-1])

@@ -39,7 +39,8 @@ def example_lines(
     scores = [score for score in record.scores if score.key == key]
     if scores:
         record = replace(record, scores=tuple(scores))
-    (turns, stopped), answer = _turns(record), cut(_answer(record), _ANSWER)
+    answer = cut(_answer(record), _ANSWER)
+    turns, stopped = _turns(record, is_whole=not answer)
     was = cut(was, _ANSWER) if answer else ""
     facts = {
         "prompt": "" if turns else tail(prompt_of(record), _PROMPT),
@@ -65,9 +66,7 @@ def error_of(record: Record) -> str:
 
 def prompt_of(record: Record) -> str:
     """Return the first prompt of a document; its query, if the prompt was not kept."""
-    # The first request may be that of a simulated user.
-    later = sorted(record.exchanges, key=lambda one: not one.is_tested)
-    asked_later = (one.request for one in later)
+    asked_later = (one.request for one in record.exchanges if one.is_tested)
     request = next(iter(record.requests), None) or next(asked_later, None)
     if request is None:
         return record.doc.query
@@ -104,12 +103,12 @@ def _returned(record: Record) -> dict[str, str]:
     return {name: returned_text(name, found[name]) for name in _SHOWN if name in found}
 
 
-def _turns(record: Record) -> tuple[str, str]:
-    """Return the transcript of a conversation up to its last answer, and why a
-    simulated user stopped."""
+def _turns(record: Record, *, is_whole: bool) -> tuple[str, str]:
+    """Return the transcript of a conversation, without the last answer unless it
+    ``is_whole``, and why a simulated user stopped."""
     for one in conversations(record):
         shown = one.messages
-        if shown[-1]["role"] == "assistant":
+        if shown[-1]["role"] == "assistant" and not is_whole:
             shown = shown[:-1]
         times = f"after {one.turns} turn{'s' * (one.turns != 1)}"
         return transcript_text(shown), one.stop_reason and f"{one.stop_reason} {times}"

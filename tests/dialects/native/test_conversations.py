@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,16 +104,31 @@ def test_conversations_in_python_are_scored_as_a_whole_too():
     assert [one.value for one in task.records[0].scores] == [1.0, 1.0, 1.0]
 
 
-def test_judges_see_the_transcript(judge):
-    @ev.eval(score=[ev.judge("Polite? {{transcript}}")])
+BEFORE = (
+    'user: one\nassistant: Order A-17: 1\nassistant calls find({"n": 1})\nuser: two\n'
+)
+"""The conversation before its last answer."""
+
+
+@pytest.mark.parametrize(
+    ("rubric", "tag", "parts"),
+    [
+        ("Polite?", "prompt", ["prompt", "answer", "rubric"]),
+        ("Polite? {{transcript}}", "rubric", ["answer", "rubric"]),
+    ],
+)
+def test_judges_see_the_conversation_once(judge, rubric, tag, parts):
+    @ev.eval(score=[ev.judge(rubric)])
     def chat():
         yield ev.case(turns=["one", "two"], id="a")
 
     evaluate(chat, Chat(), judge=judge)
-    assert (
-        "user: one\nassistant: Order A-17: 1\n"
-        'assistant calls find({"n": 1})\nuser: two\n' in judge.seen[0]
-    )
+    (message,) = judge.seen
+    assert re.findall(r"^<([a-z]+)-", message, re.M) == parts
+    assert BEFORE in message.partition(f"<{tag}-")[2].partition(f"</{tag}-")[0]
+    assert message.count("user: one") == 1
+    answer = message.partition("<answer-")[2].partition("</answer-")[0]
+    assert answer.partition(">")[2] == "\nOrder A-17: 2\n"
 
 
 @pytest.mark.parametrize(

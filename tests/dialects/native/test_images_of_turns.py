@@ -86,22 +86,33 @@ def test_images_of_turns_stay_at_their_messages(folder):
     assert third[-1]["content"][1]["image_url"]["detail"] == "low"
 
 
-def test_a_judge_gets_the_images_at_their_places(folder):
+def test_a_judge_gets_the_images_of_a_conversation_after_it(folder):
     grader = judge()
     result = run(folder, EVAL.replace("{{colour}}", "colour"), Seeing(), judge=grader)
     (record,) = result.tasks[0].records
     assert [one.value for one in record.scores] == [0.0, 1.0]
     ((_, message),) = grader.seen
-    before, image, *rest = parts(message)
+    before, *images, after = parts(message)
     assert before.startswith("<prompt-")
-    assert before.endswith("user: ")
-    assert image == "IMAGE"
-    assert rest[0] == "Which colour?"
-    # The images of later turns are at the end of the prompt.
-    assert rest[1] == "IMAGE"
-    assert rest[2].startswith("\n</prompt-")
-    assert "user shows a.png" in rest[2]
-    assert "user shows b.png" in rest[2]
+    assert before.endswith("user: Notes.\nuser shows b.png")
+    assert "user: Which colour?\nuser shows a.png\n" in before
+    assert images == ["IMAGE", "IMAGE"]
+    assert after.startswith("\n</prompt-")
+
+
+def test_a_judge_gets_the_images_of_a_prompt_at_their_places(folder):
+    text = """\
+prompt:
+  - {role: user, content: ["Look: ", {type: image, path: a.png}, "\\nAnd?"]}
+rows: [{id: a}]
+score: {judge: {rubric: "Right?", images: true}}
+"""
+    grader = judge()
+    run(folder, text, Seeing(), judge=grader)
+    ((_, message),) = grader.seen
+    before, image, after = parts(message)
+    assert before.endswith(">\nuser: Look: ")
+    assert (image, after.partition("\n</")[0]) == ("IMAGE", "\nAnd?")
 
 
 def test_without_images_a_judge_gets_text(folder):

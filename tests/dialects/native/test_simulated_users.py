@@ -224,6 +224,7 @@ def test_a_judge_sees_whether_the_goal_is_reached():
     record = record_of(user, score=["goal_reached"], judge=Judge(), rows=rows)
     assert (record.scores[0].value, record.scores[0].explanation) == (1, "paid")
     (text,) = seen
+    assert "user: Get a refund." not in text  # nobody has written it
     rubric = text.partition("<rubric")[2]
     assert "Goal: Get a refund." in rubric
     assert "user: A-17." in rubric and "assistant: done 2" in rubric
@@ -328,6 +329,19 @@ def test_a_failed_conversation_has_its_transcript(tmp_path):
     said = [one["content"] for one in sample["messages"][0]]
     assert said == ["One.", "done 1", "Two."]
     assert "user: Two." in "\n".join(document_lines(result.tasks[0].records[0]))
+
+
+@pytest.mark.parametrize(
+    ("n", "shown"),
+    [(0, "prompt  Get a refund."), (1, "turns   user: One.⏎assistant: done 1")],
+)
+def test_a_user_that_fails_leaves_the_conversation_so_far(n, shown):
+    class Failing(User):
+        def said(self, number, request):
+            return Response(error="lost") if number == n else Response(text="One.")
+
+    lines = document_lines(record_of(Failing()))
+    assert lines[:2] == [f"user, turn {n + 1}: lost", f"  {shown}"]
 
 
 def test_a_frame_has_the_last_answer_and_all_that_was_returned():
