@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import orjson
-
 from pytest_evals.core.dialogue import TESTED
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES, PLACED_IMAGES
-from pytest_evals.core.returned import RETURNED, returned_text
+from pytest_evals.core.returned import RETURNED
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.baseline_documents import Before
 from pytest_evals.reports.html.numbers import numbers_of
@@ -24,6 +22,7 @@ from pytest_evals.reports.html.prompt import (
     parts_of,
     question_of,
 )
+from pytest_evals.reports.html.returned import indented, returned_fields
 from pytest_evals.reports.html.sections import mapping
 from pytest_evals.reports.html.thumbnails import Thumbnails
 from pytest_evals.store.history import EarlierRun
@@ -104,7 +103,7 @@ def _document(
             pair
             for name in RETURNED
             for value in row.get(name) or ()
-            for pair in _returned({name: value})
+            for pair in returned_fields({name: value})
         ],
         "exchanges": [
             _exchange(one)
@@ -116,14 +115,23 @@ def _document(
         "target": str(row.get("target", "")),
         "gold": correct,
         "scores": [_scores(one) for one in rows],
-        "row": _indented(row.get("doc")),
+        "row": indented(row["doc"]) if row.get("doc") else "",
         "hashes": {
             name: str(row.get(f"{name}_hash", "")) for name in ("doc", "prompt")
         },
         "before": was,
     }
-    question = question_of(prompts[0]) if prompts else ""
-    is_end = bool(question) and not is_apart(prompts[0], shots)
+    said = [
+        message
+        for name, shown in whole["returned"]
+        if name == "messages" and isinstance(shown, list)
+        for message in shown
+    ]
+    _add_images_of_turns(row, said, thumbnails)
+    turns = [{"title": one["role"], "text": one["text"]} for one in said]
+    parts = prompts[0] if prompts else turns
+    question = question_of(parts)
+    is_end = bool(question) and not is_apart(parts, shots)
     line = tail(question, _END) if is_end else cut(question, QUESTION)
     target = " | ".join(asked[n]["text"].strip() for n in correct)
     return DocumentEntry(
@@ -217,6 +225,20 @@ def _add_images(
             part.setdefault("images", []).insert(0, {"name": name, "src": src})
 
 
+def _add_images_of_turns(
+    row: Row, messages: Sequence[Mapping[str, Any]], thumbnails: Thumbnails
+) -> None:
+    """Add small images to the messages of a conversation, which have their names."""
+    placed = {
+        str(image.get("path") or image["sha256"][:8]): image
+        for one in row.get("exchanges") or ()
+        if _is_tested(one)
+        for image in mapping(one["arguments"].get("arg_1")).get(PLACED_IMAGES, ())
+    }
+    for image in (image for one in messages for image in one["images"]):
+        image["src"] = thumbnails.of(placed.get(image["name"], {}))
+
+
 def _is_tested(exchange: Row) -> bool:
     return exchange.get("model") in TESTED
 
@@ -228,22 +250,8 @@ def _exchange(one: Row) -> dict[str, Any]:
         "parts": parts_of(arguments.get("arg_0", ""), FewshotExamples(0, "")),
         "answer": one.get("resp"),
         "error": str(one.get("error") or ""),
-        "returned": _returned(one),
+        "returned": returned_fields(one),
     }
-
-
-def _returned(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return name and text of what an application returned in addition to an answer."""
-    return [
-        (name, returned_text(name, values[name]))
-        if name in _READABLE
-        else (name, _indented(values[name]))
-        for name in RETURNED
-        if values.get(name)
-    ]
-
-
-_READABLE = ("calls", "contexts", "messages")
 
 
 def correct_choices(row: Row, asked: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -303,13 +311,3 @@ def _values(row: Row) -> Iterator[tuple[str, float]]:
         value = row.get(key)
         if isinstance(value, int | float):
             yield f"{name},{row.get('filter')}", float(value)
-
-
-def _indented(value: Any) -> str:
-    """Return the number as a string: browsers have 53-bit integers."""
-    if not value:
-        return ""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits, a lone surrogate
-        return json.dumps(value, indent=2, ensure_ascii=False)

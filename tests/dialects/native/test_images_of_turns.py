@@ -12,6 +12,11 @@ from PIL import Image
 import pytest_evals as ev
 from pytest_evals import Response, TaskFileError, evaluate
 from pytest_evals.models.chat_messages import chat_messages
+from pytest_evals.reports.html.baseline_documents import no_baseline
+from pytest_evals.reports.html.documents import documents_of
+from pytest_evals.reports.html.prompt import FewshotExamples
+from pytest_evals.reports.html.thumbnails import Thumbnails
+from pytest_evals.store.history import earlier_runs
 
 EVAL = """\
 system: Look.
@@ -113,6 +118,22 @@ score: {judge: {rubric: "Right?", images: true}}
     before, image, after = parts(message)
     assert before.endswith(">\nuser: Look: ")
     assert (image, after.partition("\n</")[0]) == ("IMAGE", "\nAnd?")
+
+
+def test_the_page_shows_them_in_the_transcript(folder):
+    text = EVAL.replace("{{colour}}", "colour")
+    run(folder, text, Seeing(), judge=judge())
+    (stored,) = earlier_runs(folder / ".evals")
+    shots, images = FewshotExamples(0, ""), Thumbnails([folder])
+    (found,) = documents_of(stored, "shelf", shots, no_baseline, (), images)
+    (messages,) = (one for name, one in found.whole["returned"] if name == "messages")
+    shown = [
+        (image["name"], one["role"]) for one in messages for image in one["images"]
+    ]
+    assert shown == [("a.png", "user"), ("b.png", "user")]
+    for one in (messages[1], messages[5]):
+        assert one["images"][0]["src"].startswith("data:image/")
+    assert found.question == "Notes."
 
 
 def test_without_images_a_judge_gets_text(folder):

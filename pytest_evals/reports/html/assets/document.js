@@ -44,7 +44,31 @@ const RETURNED = { steps: "Steps", data: "Data", calls: "Tool calls", contexts: 
 
 /** What an application returned in addition to its answers. */
 function returnedOf(pairs, heading) {
-  return (pairs ?? []).map(([name, text]) => h("section", h(heading, RETURNED[name] ?? name), block(text, "code")));
+  return (pairs ?? []).map(([name, shown]) => h("section", h(heading, RETURNED[name] ?? name), returnedPart(name, shown)));
+}
+
+function returnedPart(name, shown) {
+  if (typeof shown === "string") return block(shown, "code");
+  if (name === "calls") return callTree(shown);
+  if (name === "contexts") return h("ol.contexts", shown.map(({ about, text }) => h("li", about ? h("p.small", visible(about)) : null, text ? block(text) : null)));
+  return h("div.prompt", shown.map((one) => [h("h4", visible(one.role)), one.text ? block(one.text) : null, one.images.map(imageOf), h("div.returned", returnedOf(one.returned, "h5"))]));
+}
+
+/** Calls, each with its fields and the calls that it made. */
+function callTree(calls) {
+  return h("ul.calls", calls.map((one) => h("li", h(
+    "details.call",
+    { open: one.failed || one.inner.length > 0 },
+    h("summary", one.failed ? withSign("✕", "failed", "wrong", true) : null, h("code", visible(one.line))),
+    one.fields.map(([name, text]) => [h("p.small", name), block(text, "code")]),
+    one.inner.length ? callTree(one.inner) : null,
+  ))));
+}
+
+/** All texts of such a part. */
+function textsIn(shown) {
+  if (typeof shown === "string") return [shown];
+  return shown && typeof shown === "object" ? Object.values(shown).flatMap(textsIn) : [];
 }
 
 const logprob = (value) => (typeof value === "number" ? `${figure(value)} nats` : "no answer");

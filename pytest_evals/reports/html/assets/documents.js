@@ -248,7 +248,7 @@ function grouped(items, keyOf) {
 
 /** Whether any text of a document contains these characters. */
 function holds(whole, needle) {
-  const texts = [whole.row, whole.error, whole.excluded, whole.target, ...(whole.returned ?? []).map(([, text]) => text), ...whole.prompts.flat().map((part) => part.text), ...whole.asked.map((one) => one.text ?? "")];
+  const texts = [whole.row, whole.error, whole.excluded, whole.target, ...textsIn(whole.returned), ...whole.prompts.flat().map((part) => part.text), ...whole.asked.map((one) => one.text ?? "")];
   for (const one of whole.answers.flat()) if (typeof one === "string") texts.push(one);
   for (const one of whole.exchanges) texts.push(String(one.answer), ...one.parts.map((part) => part.text));
   for (const one of whole.scores) texts.push(one.answer, ...Object.values(one.explanations));
