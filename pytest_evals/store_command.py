@@ -20,18 +20,19 @@ from pytest_evals.store.encoded_files import encoded_files
 from pytest_evals.store.files import read_json
 from pytest_evals.store.history import RESULTS, earlier_runs
 from pytest_evals.store.maintenance import (
+    UNKNOWN,
     StoredRow,
-    add_store,
-    age_s,
-    damaged_rows,
+    damage,
     delete,
     exported,
+    model_names,
     new_store,
     opened,
     rows_of,
     store_path,
 )
 from pytest_evals.store.parts import PARTS
+from pytest_evals.store.recovery import add_rows
 
 _SHOWN = 10
 """Damaged rows and conflicts that are listed."""
@@ -127,7 +128,7 @@ def _info(options: argparse.Namespace) -> int:
     on_disk = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
     _write(f"{path}: {len(rows):,} responses, {_bytes(on_disk)} on disk")
     _table("model", rows, lambda row: row.model)
-    _table("task that used it last", rows, lambda row: row.task or "(unknown)")
+    _table("task that used it last", rows, lambda row: row.task or UNKNOWN)
     _table("last use", rows, _age_group)
     kept = encoded_files(options.dir)
     if kept:
@@ -137,7 +138,7 @@ def _info(options: argparse.Namespace) -> int:
         folder = options.dir / name
         found = [one for one in folder.glob("*") if one.is_dir()]
         if found:
-            size = sum(file.stat().st_size for file in folder.rglob("*"))
+            size = sum(file.lstat().st_size for file in folder.rglob("*"))
             _write(f"{name}: {len(found):,}, {_bytes(size)}")
     return 0
 
@@ -159,7 +160,7 @@ def _table(
 
 
 def _age_group(row: StoredRow) -> str:
-    days = age_s(row.used) / _UNITS_S["d"]
+    days = (time.time() - row.used) / _UNITS_S["d"]
     return next((name for name, most in _AGES if days <= most), "earlier")
 
 
@@ -172,16 +173,28 @@ def _bytes(n: int) -> str:
 
 def _verify(options: argparse.Namespace) -> int:
     path = store_path(options.dir)
-    with opened(path) as connection:
-        ((n,),) = connection.execute("SELECT count(*) FROM responses").fetchall()
-        faults = [*damaged_rows(connection)]
+    try:
+        with opened(path) as connection:
+            faults, n_intact = damage(path, connection)
+    except StoreError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    if not faults:
+        _write(f"{path}: all {n_intact:,} responses match their checksums and keys")
+        return 0
     for fault in faults[:_SHOWN]:
         _write(f"{path}: {fault}")
-    if not faults:
-        _write(f"{path}: all {n:,} responses match their checksums and keys")
-        return 0
-    _write(f"{path}: {len(faults):,} faults; runs send damaged responses again")
+    _write(
+        f"{path}: {_counted(len(faults), 'fault')}; "
+        f"{_counted(n_intact, 'response')} can be used\n"
+        "  fix: runs send the requests of damaged responses again; to repair the file "
+        "at once,\n    rename it and run pytest-model-evals store merge RENAMED"
+    )
     return 1
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 class Window(NamedTuple):
@@ -206,24 +219,22 @@ def _prune(options: argparse.Namespace) -> int:
         )
     if options.unused_by is not None and options.unused_by < 1:
         raise StoreError("--unused-by: expected a number of runs from 1")
-    with opened(path, writes=options.yes) as connection:
+    with opened(path, writes=True) as connection:
         every = [*rows_of(connection)]
         chosen = [*_chosen(every, options)]
         size = sum(row.size for row in chosen)
         what = f"{len(chosen):,} of {len(every):,} responses, {_bytes(size)}"
         if chosen:
             _table("model", chosen, lambda row: row.model)
-            _table("task that used it last", chosen, lambda r: r.task or "(unknown)")
+            _table("task that used it last", chosen, lambda r: r.task or UNKNOWN)
             _write("")
         if not options.yes or options.dry_run:
             _write(f"would delete {what}; nothing was deleted: add --yes")
             return 0
         n = delete(path, connection, chosen)
-    kept = len(chosen) - n
-    _write(f"deleted {n:,} responses of {what}")
-    if kept:
-        s = "s" * (kept > 1)
-        _write(f"{kept:,} response{s} stayed: in use by a run, or the newest one")
+    _write(f"deleted {_counted(n, 'response')} of {what}")
+    if kept := len(chosen) - n:
+        _write(f"{_counted(kept, 'response')} stayed: in use by a run, or the newest")
     return 0
 
 
@@ -233,7 +244,8 @@ def _chosen(
     """Yield the rows that meet all criteria, the least recently used first."""
     rows: Iterable[StoredRow] = sorted(every, key=lambda row: row.used)
     if options.older_than is not None:
-        rows = [row for row in rows if age_s(row.used) > options.older_than]
+        until = time.time() - options.older_than
+        rows = [row for row in rows if row.used < until]
     if options.model is not None:
         glob = options.model if "*" in options.model else f"*{options.model}*"
         rows = [row for row in rows if fnmatch(row.model, glob)]
@@ -273,37 +285,50 @@ def _windows(folder: Path) -> Iterator[Window]:
 
 
 def _merge(options: argparse.Namespace) -> int:
+    sources = [store_path(other) for other in options.others]
     path = new_store(options.dir)
     conflicts = 0
-    for other in options.others:
-        source = store_path(other)
+    for source in sources:
         if source.samefile(path):
             raise StoreError(f"{source}: is the store itself")
         with opened(source) as there, opened(path, writes=True) as here:
-            n_added, n_same, differ = add_store(path, here, there)
-        conflicts += len(differ)
-        _write(f"{source}: {n_added:,} responses added, {n_same:,} were here already")
-        for one in differ[:_SHOWN]:
-            _write(f"  different replies of {one_line(one.model)} to one request")
+            added = add_rows(path, here, there)
+            names = model_names(there)
+        conflicts += len(added.conflicts)
+        _write(
+            f"{source}: {_counted(added.n_added, 'response')} added, "
+            f"{added.n_same:,} were here already"
+            + f", {added.n_damaged:,} damaged left out"
+            * (added.n_damaged > 0)
+        )
+        for one in added.conflicts[:_SHOWN]:
+            name = one_line(names.get(one.model, UNKNOWN))
+            _write(f"  different replies of {name} to one request")
             _write(f"    kept:  {one_line(one.here)[:_TEXT]}")
             _write(f"    other: {one_line(one.there)[:_TEXT]}")
     if conflicts:
-        s = "s" * (conflicts > 1)
-        _write(f"{conflicts:,} request{s} with different replies; those here were kept")
+        _write(
+            f"{_counted(conflicts, 'request')} with different replies; those here were "
+            "kept"
+        )
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    path, n = store_path(options.dir), 0
+    path, n, n_damaged = store_path(options.dir), 0, 0
     try:
         with (
             opened(path) as connection,
             options.output.open("w", encoding="utf-8") as stream,
         ):
             for one in exported(connection):
+                if one is None:
+                    n_damaged += 1
+                    continue
                 stream.write(json.dumps(one, ensure_ascii=False) + "\n")
                 n += 1
     except OSError as error:
         raise StoreError(f"{options.output}: cannot be written: {error}") from None
-    _write(f"export: {n:,} responses to {options.output}")
+    left_out = f"; {n_damaged:,} damaged left out" * (n_damaged > 0)
+    _write(f"export: {_counted(n, 'response')} to {options.output}{left_out}")
     return 0

@@ -11,16 +11,15 @@ from hashlib import blake2b
 from pathlib import Path
 from zlib import crc32
 
-from pytest_evals.store.database import COUNT, DamagedError
+from pytest_evals.store.database import COUNT, INDEX, DamagedError
 
 CHECK_S = 2.0
 """Maximum seconds of a check, enough for about a million rows."""
 _STEPS = 10_000
 """SQLite's instructions between two looks at the clock."""
-_INDEX = "sqlite_autoindex_responses_1"
 _UNFOUND = f"""
 SELECT count(*) FROM responses AS row NOT INDEXED WHERE NOT EXISTS (
-    SELECT 1 FROM responses AS entry INDEXED BY {_INDEX} WHERE entry.key = row.key
+    SELECT 1 FROM responses AS entry INDEXED BY {INDEX} WHERE entry.key = row.key
 )
 """
 
@@ -55,7 +54,7 @@ def _check(connection: sqlite3.Connection, *, pages: bool) -> None:
         connection.execute(query).fetchone()[0]
         for query in (
             "SELECT count(*) FROM responses NOT INDEXED",
-            f"SELECT count(*) FROM responses INDEXED BY {_INDEX}",
+            f"SELECT count(*) FROM responses INDEXED BY {INDEX}",
             _UNFOUND,
         )
     )

@@ -227,7 +227,7 @@ class StoreFile:
             self._connect()
             if place is None or self._connection is None:
                 return
-            n = copy_intact(place, self._connection)
+            n = copy_intact(place, self.path, self._connection)
             kept = f" with {counted(n, 'that is', 'that are')} intact" if n else ""
             self.notes.append(
                 f"{str(self.path)!r} cannot be used: {error}; it was moved "

@@ -34,6 +34,7 @@ _CAUSES_OUTSIDE = frozenset(
     }
 )
 """Primary result codes of locks, permissions and disks: the file may be intact."""
+INDEX = "sqlite_autoindex_responses_1"
 COUNT = "-count"
 """Suffix of the file with the number of the last row that was written."""
 _BESIDE = ("-wal", "-shm", COUNT)
@@ -65,6 +66,9 @@ CREATE TABLE IF NOT EXISTS uses (
 """
 """The task that used a response last, and when: added to stores of earlier versions,
 which ignore it. Other tables do not depend on it."""
+
+READ_USES = "SELECT max(key), max(task), max(used) FROM uses"
+"""Reads the whole table, so it fails if a page is damaged."""
 
 
 class DamagedError(sqlite3.DatabaseError):
@@ -165,9 +169,6 @@ def connect(path: Path) -> sqlite3.Connection:
         DamagedError: It is not a store, is truncated, or has another version.
         sqlite3.Error: It cannot be opened or read; see :func:`is_damage`.
     """
-    if path.stat().st_size == 0:
-        # To SQLite this is a new database.
-        raise DamagedError("the file is empty")
     try:
         return _open(path, "mode=rw")
     except sqlite3.OperationalError:
@@ -179,16 +180,23 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
-    """Open a store that was set aside; the file is not changed.
+    """Open a store, also a damaged one: a truncated file can be read as far as it
+    goes, and the table of uses is empty if it is missing or damaged. The file is not
+    changed.
 
     Raises:
         DamagedError: It is not a store of this version.
         sqlite3.Error: It cannot be opened or read.
     """
     try:
-        return _open(path, "mode=ro")
+        connection = _open(path, "mode=ro", is_whole=False)
     except sqlite3.OperationalError:
-        return _open(path, "immutable=1")
+        connection = _open(path, "immutable=1", is_whole=False)
+    try:
+        connection.execute(READ_USES).fetchall()
+    except sqlite3.Error:
+        connection.execute(USES.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+    return connection
 
 
 def abandon(connection: sqlite3.Connection) -> None:
@@ -197,13 +205,18 @@ def abandon(connection: sqlite3.Connection) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
+def _open(path: Path, mode: str, *, is_whole: bool = True) -> sqlite3.Connection:
+    if path.stat().st_size == 0:
+        # To SQLite this is a new database.
+        raise DamagedError("the file is empty")
     connection = _connection(path, mode)
     try:
+        if not is_whole:
+            connection.execute("PRAGMA writable_schema = 1")
         # A commit survives the process, though perhaps not a power cut; nothing is
         # damaged.
         connection.execute("PRAGMA synchronous = NORMAL")
-        _check(connection, path)
+        _check(connection, path, f"INDEXED BY {INDEX}" if is_whole else "")
     except UnicodeDecodeError:
         connection.close()
         raise DamagedError("the schema is malformed") from None
@@ -233,18 +246,18 @@ def _version(connection: sqlite3.Connection) -> tuple[object, object]:
     return application, schema
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path, index: str) -> None:
     application, schema = _version(connection)
     if application != APPLICATION:
         raise DamagedError("it is a database of something else")
     fault = schema_fault("responses", schema, path)
     if fault:
         raise DamagedError(fault.partition("\n")[0])
-    connection.execute("SELECT id, hash, fingerprint, info FROM models").fetchone()
+    connection.execute("SELECT id, hash, fingerprint, info FROM models LIMIT 0")
     connection.execute(
         "SELECT key, model, prompt, settings, response, stored, checksum "
-        "FROM responses LIMIT 1"
-    ).fetchone()
+        f"FROM responses {index} LIMIT 0"
+    )
 
 
 def set_aside(path: Path) -> Path:

@@ -9,60 +9,35 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.completeness import record_last_row
+from pytest_evals.store.completeness import n_rows_lost, record_last_row
 from pytest_evals.store.database import (
+    INDEX,
+    READ_USES,
     USES,
     connect,
     connect_read_only,
     create,
+    is_damage,
+    other_schema,
     own_place,
 )
 from pytest_evals.store.files import make_base
+from pytest_evals.store.recovery import AT_ONCE, readable_models, readable_rows
 from pytest_evals.store.responses import NAME
-from pytest_evals.store.rows import is_intact, row_response
+from pytest_evals.store.rows import Row, StoredModel
 
-_ROWS = """
-SELECT rowid, key, model, prompt, settings, response, stored, checksum,
-    COALESCE(uses.task, ''), MAX(stored, COALESCE(uses.used, 0))
-FROM responses LEFT JOIN uses USING (key)
-"""
-_HAS_USES = "SELECT 1 FROM sqlite_master WHERE name = 'uses'"
-_AT_ONCE = 500
-"""Rows in one transaction: a run waits for it."""
+UNKNOWN = "(unknown)"
+"""Name of a missing model or task."""
+_NO_MODEL = "the model is missing, so the key cannot be checked"
 PER_ROW = 160
 """Bytes of a row besides its texts: keys, checksum, indices and uses."""
-
-
-class _Row(NamedTuple):
-    """A row of :data:`_ROWS`."""
-
-    number: int
-    key: bytes
-    model: int
-    prompt: bytes
-    settings: bytes
-    body: bytes
-    stored: float
-    checksum: int
-    task: bytes
-    used: float
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the response matches its checksum."""
-        return is_intact(self.key, self.body, self.checksum)
-
-
-def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
-    return map(_Row._make, connection.execute(_ROWS))
 
 
 class StoredRow(NamedTuple):
@@ -82,13 +57,12 @@ class StoredRow(NamedTuple):
     """Bytes in the file, about."""
 
 
-class ReplyConflict(NamedTuple):
-    """Two different replies to one request."""
+class Damage(NamedTuple):
+    """What is wrong with a store."""
 
-    model: str
-    settings: str
-    here: str
-    there: str
+    faults: tuple[str, ...]
+    n_intact: int
+    """Responses that can be used."""
 
 
 def store_path(base: Path) -> Path:
@@ -97,91 +71,107 @@ def store_path(base: Path) -> Path:
     Raises:
         StoreError: It does not exist.
     """
-    path = base if base.is_file() else own_place(base / NAME)
-    if not path.is_file():
-        raise StoreError(
-            f"{path}: no stored responses\n  fix: name a folder with --dir"
-        )
-    return path
+    given = base if base.is_file() else base / NAME
+    path = own_place(given)
+    if path.is_file():
+        return path
+    if fault := other_schema(given):
+        raise StoreError(f"{fault}\n  fix: use the version that wrote it")
+    if path.is_symlink() or path.exists():
+        raise StoreError(f"{path}: not a file\n  fix: remove it; runs create it")
+    raise StoreError(f"{path}: no stored responses\n  fix: name a folder with --dir")
 
 
 @contextmanager
 def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open a store that exists.
+    """Open a store that exists; to read, also a damaged one.
 
     Raises:
-        StoreError: It is damaged or cannot be opened.
+        StoreError: It cannot be opened, or is damaged where it is read.
     """
     try:
         with closing((connect if writes else connect_read_only)(path)) as connection:
             if writes:
                 connection.execute(USES)
-            elif not connection.execute(_HAS_USES).fetchall():
-                connection.execute(USES.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+                connection.execute(READ_USES).fetchall()
             yield connection
     except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
-        raise StoreError(
-            f"{path}: cannot be used: {error}\n"
-            "  fix: the next run moves a damaged store aside and keeps its intact rows"
-        ) from None
+        fix = "the next run moves a damaged store aside and keeps its intact rows"
+        if not is_damage(error, path):
+            fix = "make the file and its folder readable"
+            fix += " and writable" * writes
+        raise StoreError(f"{path}: cannot be used: {error}\n  fix: {fix}") from None
 
 
 def rows_of(connection: sqlite3.Connection) -> Iterator[StoredRow]:
-    """Yield all rows, without their responses."""
+    """Yield all rows that can be read, without their responses."""
     names = model_names(connection)
-    for row in _rows(connection):
-        size = len(row.settings) + len(row.body) + PER_ROW
-        name, task = names.get(row.model, "?"), row.task.decode()
+    for row in readable_rows(connection):
+        texts = [one for one in (row.settings, row.body) if isinstance(one, bytes)]
+        size = PER_ROW + sum(map(len, texts))
+        name, task = names.get(row.model, UNKNOWN), row.task.decode("utf-8", "replace")
         yield StoredRow(row.number, row.key, name, task, row.stored, row.used, size)
 
 
-def model_names(connection: sqlite3.Connection) -> dict[int, str]:
+def model_names(connection: sqlite3.Connection) -> dict[object, str]:
     """Return a description of each model by its number."""
     return {
-        number: _model_name(number, fingerprint)
-        for number, fingerprint in connection.execute(
-            "SELECT id, fingerprint FROM models"
-        )
+        one.number: _model_name(one) if one.is_intact else f"model {one.number}"
+        for one in readable_models(connection)
     }
 
 
-def _model_name(number: int, fingerprint: bytes) -> str:
-    try:
-        found = json.loads(fingerprint)
-    except ValueError:
-        return f"model {number}"
+def _model_name(model: StoredModel) -> str:
+    found = json.loads(model.fingerprint)
     texts = [
         str(found[key])
         for key in ("kind", "model", "pretrained", "name", "target", "class", "dtype")
         if isinstance(found, dict) and isinstance(found.get(key), str) and found[key]
     ]
-    digest = blake2b(fingerprint, digest_size=3).hexdigest()
+    digest = blake2b(model.fingerprint, digest_size=3).hexdigest()
     return f"{':'.join(dict.fromkeys(texts)) or 'model'} {digest}"
 
 
-def damaged_rows(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what is wrong with the file and with each row: pages, checksums, keys."""
-    for (text,) in connection.execute("PRAGMA integrity_check(10)"):
-        if text != b"ok":
-            yield f"pages: {text.decode('utf-8', 'replace')}"
+def damage(path: Path, connection: sqlite3.Connection) -> Damage:
+    """Check the pages, the index, the models, and the checksum and key of each row."""
+    faults = [*_damaged_pages(path, connection)]
     models = {}
-    for number, hash_, fingerprint in connection.execute(
-        "SELECT id, hash, fingerprint FROM models"
-    ):
-        models[number] = hash_
-        if blake2b(fingerprint, digest_size=32).digest() != hash_:
-            yield f"model {number}: its fingerprint does not match its hash"
-    for row in _rows(connection):
-        if not row.is_intact:
-            yield f"row {row.number}: the response does not match its checksum"
-        elif row.model not in models:
-            yield f"row {row.number}: its model is missing"
-        else:
-            data = b"%b%b%b" % (models[row.model], row.prompt, row.settings)
-            if blake2b(data, digest_size=32).digest() != row.key:
-                yield f"row {row.number}: the request does not match its key"
-            elif row_response(row.key, row.body, row.checksum) is None:
-                yield f"row {row.number}: the response cannot be read"
+    for model in readable_models(connection):
+        models[model.number] = model.hash
+        if not model.is_intact:
+            faults.append(f"model {model.number}: does not match its checksums")
+    n_intact = n_unknown = 0
+    for row in readable_rows(connection):
+        fault = _fault(row, models.get(row.model))
+        n_intact += not fault
+        n_unknown += fault == _NO_MODEL
+        if fault and fault != _NO_MODEL:
+            faults.append(f"row {row.number}: {fault}")
+    if n_unknown:
+        s = "s" * (n_unknown > 1)
+        faults.append(f"{n_unknown:,} response{s}: {_NO_MODEL}; runs can use them")
+    return Damage(tuple(faults), n_intact + n_unknown)
+
+
+def _damaged_pages(path: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    try:
+        for (text,) in connection.execute("PRAGMA integrity_check(10)"):
+            if text != b"ok":
+                yield f"pages: {text.decode('utf-8', 'replace')}"
+        connection.execute(f"SELECT key FROM responses INDEXED BY {INDEX} LIMIT 0")
+        if n := n_rows_lost(connection, path):
+            yield f"the last {n:,} responses are missing: their log was lost"
+    except sqlite3.Error as error:
+        yield f"pages: {error}"
+
+
+def _fault(row: Row, model: bytes | None) -> str:
+    """Return what is wrong with a row. ``model``: hash of its model."""
+    if not row.is_intact:
+        return "the response does not match its checksum"
+    if model is None:
+        return _NO_MODEL
+    return "" if row.is_of(model) else "the request does not match its key"
 
 
 def delete(
@@ -194,10 +184,10 @@ def delete(
         writes.
     """
     n = 0
-    for start in range(0, len(rows), _AT_ONCE):
+    for start in range(0, len(rows), AT_ONCE):
         connection.execute("BEGIN IMMEDIATE")
         ((last,),) = connection.execute("SELECT max(rowid) FROM responses")
-        for row in rows[start : start + _AT_ONCE]:
+        for row in rows[start : start + AT_ONCE]:
             if row.number == last:
                 continue
             done = connection.execute(
@@ -222,90 +212,6 @@ def pack(path: Path, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def add_store(
-    path: Path, connection: sqlite3.Connection, other: sqlite3.Connection
-) -> tuple[int, int, list[ReplyConflict]]:
-    """Add the intact rows of another store.
-
-    Returns:
-        Rows that were added, rows that both had, and those with different replies, of
-        which the one here stays.
-    """
-    ids = _added_models(connection, other)
-    names = model_names(other)
-    n_added = n_same = 0
-    conflicts: list[ReplyConflict] = []
-    pending: list[Sequence[Any]] = []
-    for row in _rows(other):
-        if not row.is_intact or row.model not in ids:
-            continue
-        found = connection.execute(
-            "SELECT response, checksum FROM responses WHERE key = ?", [row.key]
-        ).fetchall()
-        if found and is_intact(row.key, *found[0]):
-            n_same += 1
-            if _reply(row.key, *found[0]) != _reply(row.key, row.body, row.checksum):
-                texts = (row.settings.decode(), found[0][0].decode(), row.body.decode())
-                conflicts.append(ReplyConflict(names.get(row.model, "?"), *texts))
-            continue
-        given = row.settings.decode("ascii"), row.body.decode("ascii")
-        model, stored = ids[row.model], row.stored
-        values = (row.key, model, row.prompt, *given, stored, row.checksum)
-        pending.append((values, (row.key, row.task.decode(), row.used)))
-        n_added += 1
-        if len(pending) >= _AT_ONCE:
-            _add(path, connection, pending)
-            pending = []
-    _add(path, connection, pending)
-    return n_added, n_same, conflicts
-
-
-def _added_models(
-    connection: sqlite3.Connection, other: sqlite3.Connection
-) -> Mapping[int, int]:
-    """Add the models of another store; return the number here of each."""
-    ids = {}
-    for number, hash_, fingerprint, info in other.execute(
-        "SELECT id, hash, fingerprint, info FROM models"
-    ):
-        if blake2b(fingerprint, digest_size=32).digest() == hash_:
-            texts = fingerprint.decode("ascii"), info.decode("ascii", "replace")
-            connection.execute(
-                "INSERT OR IGNORE INTO models (hash, fingerprint, info) "
-                "VALUES (?, ?, ?)",
-                [hash_, *texts],
-            )
-            query = "SELECT id FROM models WHERE hash = ?"
-            ((ids[number],),) = connection.execute(query, [hash_]).fetchall()
-    return ids
-
-
-def _add(
-    path: Path, connection: sqlite3.Connection, pending: Sequence[Sequence[Any]]
-) -> None:
-    if not pending:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    query = "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
-    connection.executemany(query, [row for row, _ in pending])
-    query = "INSERT OR IGNORE INTO uses VALUES (?, ?, ?)"
-    connection.executemany(query, [use for _, use in pending])
-    connection.execute("COMMIT")
-    record_last_row(connection, path)
-
-
-_OF_ONE_CALL = frozenset({"elapsed_s", "latency_s", "cost"})
-"""Fields of a response that differ between two calls with equal replies."""
-
-
-def _reply(key: bytes, body: bytes, checksum: int) -> dict[str, Any] | None:
-    """Return the fields of a response that scoring reads."""
-    if row_response(key, body, checksum) is None:
-        return None
-    given: dict[str, Any] = json.loads(body)
-    return {name: v for name, v in given.items() if name not in _OF_ONE_CALL}
-
-
 def new_store(base: Path) -> Path:
     """Return the store of a results folder; create it if it is missing.
 
@@ -322,23 +228,22 @@ def new_store(base: Path) -> Path:
     return path
 
 
-def exported(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Yield each intact response as JSON values, with its request's settings."""
+def exported(connection: sqlite3.Connection) -> Iterator[dict[str, Any] | None]:
+    """Yield each response as JSON values, with its request's settings; ``None`` for a
+    damaged one."""
     names = model_names(connection)
-    for row in _rows(connection):
-        if row.is_intact:
-            yield {
-                "key": row.key.hex(),
-                "model": names.get(row.model, "?"),
-                "task": row.task.decode(),
-                "prompt_hash": row.prompt.hex(),
-                "settings": json.loads(row.settings),
-                "response": json.loads(row.body),
-                "stored": row.stored,
-                "used": row.used,
-            }
-
-
-def age_s(used: float) -> float:
-    """Return the seconds since a use."""
-    return max(0.0, time.time() - used)
+    models = {one.number: one.hash for one in readable_models(connection)}
+    for row in readable_rows(connection):
+        if _fault(row, models.get(row.model)) not in ("", _NO_MODEL):
+            yield None
+            continue
+        yield {
+            "key": row.key.hex(),
+            "model": names.get(row.model, UNKNOWN),
+            "task": row.task.decode("utf-8", "replace"),
+            "prompt_hash": row.prompt.hex(),
+            "settings": json.loads(row.settings),
+            "response": json.loads(row.body),
+            "stored": row.stored,
+            "used": row.used,
+        }

@@ -1,23 +1,106 @@
-"""Rows that are taken over from a store that was damaged, removed or replaced."""
+"""Rows that are taken over from another store: one that was damaged, removed or
+replaced, or that of another machine."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_evals.store.database import connect_read_only
-from pytest_evals.store.rows import is_intact
+from pytest_evals.store.completeness import record_last_row
+from pytest_evals.store.database import USES, connect_read_only
+from pytest_evals.store.rows import Row, StoredModel, row_response
 
 Values = tuple[Any, ...]
 """The columns of a row of responses."""
 _NO_MODEL = 0
+"""Number of models that are missing."""
+AT_ONCE = 500
+"""Rows in one transaction: a run waits for it."""
+_TIME = "MAX(0.0, MIN(COALESCE(CAST({} AS REAL), 0.0), strftime('%s', 'now') + 1.0))"
+_ROWS = f"""
+SELECT responses.rowid, key, model, prompt, settings, response, checksum,
+    {_TIME.format("stored")}, COALESCE(CAST(uses.task AS TEXT), ''),
+    {_TIME.format("MAX(stored, COALESCE(uses.used, 0))")}
+FROM responses NOT INDEXED LEFT JOIN uses USING (key)
+WHERE responses.rowid > ? ORDER BY responses.rowid
+"""
+_MOST_ROWS = 2**60
+_OF_ONE_CALL = frozenset({"elapsed_s", "latency_s", "cost"})
+"""Fields of a response that differ between two calls with equal replies."""
 
 
-def copy_intact(path: Path, connection: sqlite3.Connection) -> int:
+class ReplyConflict(NamedTuple):
+    """Two different replies to one request."""
+
+    model: int
+    """Its number in the other store."""
+    here: str
+    there: str
+
+
+class Added(NamedTuple):
+    """What was added from another store."""
+
+    n_added: int = 0
+    n_same: int = 0
+    """Rows that both stores had."""
+    n_damaged: int = 0
+    conflicts: tuple[ReplyConflict, ...] = ()
+    """Those of which the reply here stays."""
+
+
+def readable_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    """Yield the rows of all pages that can be read."""
+    last: int | None = 0
+    while last is not None:
+        try:
+            for values in connection.execute(_ROWS, [last]):
+                row = Row._make(values)
+                last = max(last, row.number)
+                yield row
+            return
+        except sqlite3.Error:
+            last = _end_of_damage(connection, last)
+
+
+def readable_models(connection: sqlite3.Connection) -> list[StoredModel]:
+    """Return the models that can be read."""
+    found = []
+    with suppress(sqlite3.Error):
+        for values in connection.execute(
+            "SELECT id, hash, fingerprint, info FROM models NOT INDEXED"
+        ):
+            found.append(StoredModel._make(values))
+    return found
+
+
+def _end_of_damage(connection: sqlite3.Connection, last: int) -> int | None:
+    """Return a number after which rows can be read again; ``None`` if there is none."""
+
+    def is_readable(number: int) -> bool:
+        try:
+            connection.execute(f"{_ROWS} LIMIT 1", [number]).fetchall()
+        except sqlite3.Error:
+            return False
+        return True
+
+    step = 1
+    while not is_readable(last + step):
+        step *= 2
+        if step > _MOST_ROWS:
+            return None
+    low, high = last + step // 2, last + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_readable(middle) else (middle, high)
+    return high
+
+
+def copy_intact(place: Path, path: Path, connection: sqlite3.Connection) -> int:
     """Copy the rows of a damaged store that match their checksums into a new one.
 
     Returns:
@@ -27,61 +110,89 @@ def copy_intact(path: Path, connection: sqlite3.Connection) -> int:
         sqlite3.Error: The new store cannot be written.
     """
     try:
-        old = connect_read_only(path)
+        old = connect_read_only(place)
     except (OSError, sqlite3.Error, UnicodeDecodeError):
         return 0
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(USES)
     with closing(old):
-        models = _copied_models(old, connection)
-        for order in ("ASC", "DESC"):  # reading stops at a damaged page
-            connection.executemany(
-                "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)",
-                _intact_rows(old, order, models),
+        return add_rows(path, connection, old).n_added
+
+
+def add_rows(
+    path: Path, connection: sqlite3.Connection, other: sqlite3.Connection
+) -> Added:
+    """Add the intact rows of another store, with their last uses.
+
+    Raises:
+        sqlite3.Error: The store cannot be written.
+    """
+    models = _added_models(connection, other)
+    n_added = n_same = n_damaged = 0
+    conflicts: list[ReplyConflict] = []
+    pending: list[tuple[Values, Values]] = []
+    for row in readable_rows(other):
+        model, hash_ = models.get(row.model, (_NO_MODEL, b""))
+        if not row.is_intact or not (model == _NO_MODEL or row.is_of(hash_)):
+            n_damaged += 1
+            continue
+        found = connection.execute(
+            "SELECT response, checksum FROM responses WHERE key = ?", [row.key]
+        ).fetchall()
+        if found and row_response(row.key, *found[0]) is not None:
+            n_same += 1
+            here, there = found[0][0].decode(), row.body.decode()
+            if _reply(here) != _reply(there):
+                conflicts.append(ReplyConflict(row.model, here, there))
+            continue
+        texts = row.settings.decode("ascii", "replace"), row.body.decode("ascii")
+        values = (row.key, model, row.prompt, *texts, row.stored, row.checksum)
+        pending.append(
+            (values, (row.key, row.task.decode("utf-8", "replace"), row.used))
+        )
+        if len(pending) >= AT_ONCE:
+            n_added += _add(connection, pending)
+            pending = []
+    n_added += _add(connection, pending)
+    record_last_row(connection, path)
+    return Added(n_added, n_same, n_damaged, tuple(conflicts))
+
+
+def _added_models(
+    connection: sqlite3.Connection, other: sqlite3.Connection
+) -> Mapping[object, tuple[int, bytes]]:
+    """Add the models of another store; return the number here and the hash of each."""
+    found: dict[object, tuple[int, bytes]] = {}
+    for model in readable_models(other):
+        if model.is_intact and isinstance(model.info, bytes):
+            texts = model.fingerprint.decode("ascii"), model.info.decode("ascii")
+            connection.execute(
+                "INSERT OR IGNORE INTO models (hash, fingerprint, info) "
+                "VALUES (?, ?, ?)",
+                [model.hash, *texts],
             )
-    connection.execute("COMMIT")
-    ((n,),) = connection.execute("SELECT count(*) FROM responses").fetchall()
-    return int(n)
+            query = "SELECT id FROM models WHERE hash = ?"
+            ((here,),) = connection.execute(query, [model.hash]).fetchall()
+            found[model.number] = here, model.hash
+    return found
 
 
-def _copied_models(
-    old: sqlite3.Connection, new: sqlite3.Connection
-) -> Mapping[object, int]:
-    """Copy the models; return the new id of each old one."""
-    ids: dict[object, int] = {}
-    with suppress(sqlite3.Error):
-        for number, hash_, fingerprint, info in old.execute(
-            "SELECT id, hash, fingerprint, info FROM models NOT INDEXED"
-        ):
-            is_text = isinstance(fingerprint, bytes) and isinstance(info, bytes)
-            if is_text and blake2b(fingerprint, digest_size=32).digest() == hash_:
-                texts = fingerprint.decode("ascii"), info.decode("ascii", "replace")
-                new.execute(
-                    "INSERT OR IGNORE INTO models (hash, fingerprint, info) "
-                    "VALUES (?, ?, ?)",
-                    [hash_, *texts],
-                )
-                query = "SELECT id FROM models WHERE hash = ?"
-                ((ids[number],),) = new.execute(query, [hash_]).fetchall()
-    return ids
+def _add(
+    connection: sqlite3.Connection, pending: Sequence[tuple[Values, Values]]
+) -> int:
+    """Add rows with their uses; return the number of new ones."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        query = "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
+        done = connection.executemany(query, [row for row, _ in pending])
+        query = "INSERT OR IGNORE INTO uses VALUES (?, ?, ?)"
+        connection.executemany(query, [use for _, use in pending])
+    return max(0, done.rowcount)
 
 
-def _intact_rows(
-    old: sqlite3.Connection, order: str, models: Mapping[object, int]
-) -> Iterator[Values]:
-    with suppress(sqlite3.Error):
-        for key, model, prompt, settings, body, stored, checksum in old.execute(
-            "SELECT key, model, prompt, settings, response, stored, checksum "
-            f"FROM responses NOT INDEXED ORDER BY rowid {order}"
-        ):
-            if (
-                is_intact(key, body, checksum)
-                and isinstance(prompt, bytes)
-                and isinstance(settings, bytes)
-                and isinstance(stored, float)
-            ):
-                texts = settings.decode("ascii", "replace"), body.decode("ascii")
-                number = models.get(model, _NO_MODEL)
-                yield key, number, prompt, *texts, stored, checksum
+def _reply(body: str) -> dict[str, Any]:
+    """Return the fields of a response that scoring reads."""
+    given: dict[str, Any] = json.loads(body)
+    return {name: value for name, value in given.items() if name not in _OF_ONE_CALL}
 
 
 def rows_since(

@@ -24,7 +24,13 @@ from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.completeness import check, record_last_row
 from pytest_evals.store.connection import StoreFile, counted
-from pytest_evals.store.database import USES, connect, other_schema, own_place
+from pytest_evals.store.database import (
+    USES,
+    connect,
+    is_damage,
+    other_schema,
+    own_place,
+)
 from pytest_evals.store.recovery import Values
 from pytest_evals.store.rows import (
     info_text,
@@ -140,14 +146,15 @@ class Responses:
         """Write the pending uses; a failure loses them, and nothing else."""
 
         def write(connection: sqlite3.Connection) -> None:
-            with suppress(sqlite3.OperationalError):
-                connection.execute(USES)
-                connection.execute("BEGIN IMMEDIATE")
-                try:
+            try:
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute(USES)
                     query = "INSERT OR REPLACE INTO uses VALUES (?, ?, ?)"
                     connection.executemany(query, rows)
-                finally:
-                    connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                if is_damage(error, self._file.path):
+                    raise
 
         with self._file.lock:
             rows, self._uses = self._uses, []
@@ -312,15 +319,10 @@ class Responses:
 
     def _insert(self, rows: Sequence[Values], connection: sqlite3.Connection) -> bool:
         model = self._file.model(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             values = ((key, model, *others) for key, *others in rows)
             connection.executemany(_INSERT, values)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         record_last_row(connection, self._file.path)
         if time.monotonic() > self._checkpointed + CHECKPOINT_S:
             self._checkpoint(connection)

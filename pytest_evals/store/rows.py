@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from pytest_evals.core.request import TOP_LOGPROBS, Response
@@ -50,6 +51,8 @@ def row_response(digest: bytes, body: object, checksum: object) -> Response | No
         return None
     try:
         given = json.loads(body)
+        if not isinstance(given, dict):
+            return None
         if TOP_LOGPROBS in given:
             given[TOP_LOGPROBS] = read_top_logprobs(given[TOP_LOGPROBS])
         for name in _SEQUENCES & given.keys():
@@ -57,6 +60,52 @@ def row_response(digest: bytes, body: object, checksum: object) -> Response | No
         return Response(**given)
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+class Row(NamedTuple):
+    """A row with its last use, as SQLite returns it: a damaged one may have any
+    types. Times are numbers that are not in the future."""
+
+    number: int
+    key: bytes
+    model: int
+    prompt: bytes
+    settings: bytes
+    body: bytes
+    checksum: int
+    stored: float
+    task: bytes
+    used: float
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the response matches its checksum and can be read."""
+        return row_response(self.key, self.body, self.checksum) is not None
+
+    def is_of(self, model: bytes) -> bool:
+        """Whether the request matches its key. ``model``: hash of the model."""
+        request = model, self.prompt, self.settings
+        return all(isinstance(part, bytes) for part in request) and (
+            blake2b(b"".join(request), digest_size=32).digest() == self.key
+        )
+
+
+class StoredModel(NamedTuple):
+    """A model, as SQLite returns it."""
+
+    number: int
+    hash: bytes
+    fingerprint: bytes
+    info: bytes
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the fingerprint matches the hash, and the info its checksum."""
+        return (
+            isinstance(self.fingerprint, bytes)
+            and blake2b(self.fingerprint, digest_size=32).digest() == self.hash
+            and (self.info == b"{}" or stored_info(self.info, self.hash) is not None)
+        )
 
 
 def info_text(info: Mapping[str, Any], model: bytes) -> str:

@@ -14,6 +14,7 @@ from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import StoreError
 from pytest_evals.store.nearest import nearest
 from pytest_evals.store.responses import NAME, Responses, model_hash
+from pytest_evals.store.rows import row_checksum
 
 MODEL = {"weights": "0a1b"}
 INFO = {"dtype": "float32"}
@@ -177,12 +178,50 @@ def test_a_damaged_schema_is_set_aside(tmp_path, whole, old, flip):
     raw[raw.index(old)] ^= flip
     (tmp_path / NAME).write_bytes(raw)
     found, _, notes = use(tmp_path)
-    assert found == {}
+    assert changed(found) == []
     (aside,) = tmp_path.glob("responses-set-aside-*.sqlite")
     assert aside.read_bytes() == raw
     (note,) = notes
     assert note.startswith(f"'{tmp_path / NAME}' cannot be used: ")
     assert use(tmp_path)[0] == dict(zip(KEYS, RIGHT, strict=True))
+
+
+def test_only_the_responses_of_damaged_pages_are_lost(tmp_path):
+    """Twelve responses of 300 bytes are in one page."""
+    keys = list(request_keys(Generate(f"prompt {i}") for i in range(1500)))
+    responses = Responses(tmp_path, MODEL)
+    for key in keys:
+        responses.add(key, Response(text="x" * 200))
+    responses.use(keys, ["quiz"] * len(keys))
+    responses.close()
+    path = tmp_path / NAME
+    raw = bytearray(path.read_bytes())
+    leaves = [i for i in range(0, len(raw), 4096) if raw.count(b"xxx", i, i + 4096)]
+    for place in (leaves[0], leaves[9], leaves[40], leaves[-2]):
+        raw[place : place + 4096] = b"\x42" * 4096
+    path.write_bytes(raw)
+    responses = Responses(tmp_path, MODEL)
+    n_lost = len(keys) - len(responses.read(keys))
+    responses.close()
+    assert 0 < n_lost <= 4 * 16
+    assert "a new one was created with 14" in responses.notes[0]
+    with closing(sqlite3.connect(path)) as connection:
+        ((n,),) = connection.execute("SELECT count(*) FROM uses")
+    assert n == len(keys) - n_lost
+
+
+@pytest.mark.parametrize("value", ["[1]", "null", '"text"'])
+def test_a_response_that_is_not_an_object_is_not_used(tmp_path, whole, value):
+    (tmp_path / NAME).write_bytes(whole)
+    digest = KEYS[3].digest(model_hash(MODEL))
+    with closing(sqlite3.connect(tmp_path / NAME)) as connection:
+        connection.execute(
+            "UPDATE responses SET response = ?, checksum = ? WHERE key = ?",
+            [value, row_checksum(digest, value.encode()), digest],
+        )
+        connection.commit()
+    assert {*use(tmp_path)[0]} == {*KEYS} - {KEYS[3]}
+    assert {*use(tmp_path)[0]} == {*KEYS}
 
 
 @pytest.mark.parametrize("place", [18, 19])

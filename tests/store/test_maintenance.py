@@ -118,6 +118,130 @@ def test_verify_checks_every_checksum_and_key(tmp_path, capsys):
     assert "2 faults" in out
 
 
+def damage(base, *statements):
+    with closing(sqlite3.connect(base / NAME)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+def cut(base):
+    raw = (base / NAME).read_bytes()
+    (base / NAME).write_bytes(raw[:-2000])
+
+
+def without_index(base):
+    damage(
+        base,
+        "PRAGMA writable_schema = 1",
+        "DELETE FROM sqlite_master WHERE name = 'sqlite_autoindex_responses_1'",
+    )
+
+
+DAMAGES = {
+    "UPDATE responses SET {} WHERE rowid = 2": {
+        "prompt = 7": "row 2: the request does not match its key",
+        "prompt = 'text'": "row 2: the request does not match its key",
+        "settings = x'ff'": "row 2: the request does not match its key",
+        "settings = 7": "row 2: the request does not match its key",
+        "response = 7": "row 2: the response does not match its checksum",
+        "key = 'text'": "row 2: the response does not match its checksum",
+        "checksum = 'text'": "row 2: the response does not match its checksum",
+        "model = 'text'": "1 response: the model is missing",
+        "stored = 'text'": "",
+        "stored = 1e300": "",
+        "stored = -1e300": "",
+    },
+    "UPDATE models SET {}": {
+        "fingerprint = 7": "model 1: does not match its checksums",
+        "fingerprint = '{}'": "model 1: does not match its checksums",
+        "info = '{'": "model 1: does not match its checksums",
+        "info = 7": "model 1: does not match its checksums",
+    },
+    "UPDATE uses SET {}": {"task = x'ff'": "", "task = 7": "", "used = 'text'": ""},
+    "DELETE FROM {}": {
+        "responses WHERE rowid > 4": "the last 2 responses are missing",
+        "models": "6 responses: the model is missing",
+        "uses": "",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (statement.replace("{}", value), expected)
+        for statement, kinds in DAMAGES.items()
+        for value, expected in kinds.items()
+    ],
+)
+def test_every_command_reads_a_damaged_store_and_verify_finds_it(
+    tmp_path, capsys, statement, expected
+):
+    fill(tmp_path, "abcdef")
+    damage(tmp_path, statement)
+    code, out = run(capsys, tmp_path, "verify")
+    assert (code, expected in out) == (bool(expected), True)
+    assert ("fix: " in out) == bool(expected)
+    assert run(capsys, tmp_path, "info")[0] == 0
+    assert run(capsys, tmp_path, "prune", "--older-than", "1d")[0] == 0
+    path = tmp_path / "all.jsonl"
+    code, out = run(capsys, tmp_path, "export", "-o", str(path))
+    assert code == 0
+    n = len([json.loads(line) for line in path.read_text().splitlines()])
+    is_lost = expected.startswith(("row", "the last"))
+    assert n == 6 - is_lost - (expected[:3] == "the")
+    assert ("1 damaged" in out) == expected.startswith("row")
+
+
+@pytest.mark.parametrize("damaged", [cut, without_index])
+def test_verify_names_damaged_pages_and_what_can_be_used(tmp_path, capsys, damaged):
+    fill(tmp_path, "abcdef")
+    damaged(tmp_path)
+    code, out = run(capsys, tmp_path, "verify")
+    assert code == 1
+    assert "pages: database disk image is malformed" in out
+    assert "1 fault; 6 responses can be used" in out
+
+
+def test_a_damaged_store_is_repaired_by_merging_it_into_a_new_one(tmp_path, capsys):
+    fill(old := tmp_path / "old", "abcdef", days=3)
+    damage(old, "UPDATE responses SET prompt = 7 WHERE rowid = 2")
+    without_index(old)
+    renamed = (old / NAME).rename(tmp_path / "renamed.sqlite")
+    code, out = run(capsys, old, "merge", str(renamed))
+    assert code == 0
+    assert "5 responses added, 0 were here already, 1 damaged left out" in out
+    assert run(capsys, old, "verify")[0] == 0
+    assert stored(old, "abcdef") == [*"acdef"]
+    _, out = run(capsys, old, "info")
+    assert "last week" in out  # with their last uses
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "other version"])
+def test_what_is_not_a_store_of_this_version_is_named(tmp_path, capsys, kind):
+    path = tmp_path / NAME
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(tmp_path / "missing")
+    else:
+        fill(tmp_path, "a")
+        damage(tmp_path, "PRAGMA user_version = 99")
+    expected = f"{path}: not a file"
+    if kind == "other version":
+        expected = f"'{path}' has schema version 99; this version of "
+    for command in (("verify",), ("info",), ("prune", "--older-than", "1d", "--yes")):
+        code, out = run(capsys, tmp_path, *command)
+        assert code == 2
+        assert expected in out
+
+
+def test_a_missing_store_is_not_created_by_a_merge_that_fails(tmp_path, capsys):
+    assert run(capsys, tmp_path / "new", "merge", str(tmp_path / "missing"))[0] == 2
+    assert not (tmp_path / "new").exists()
+
+
 def test_prune_lists_first_and_deletes_with_yes(tmp_path, capsys):
     fill(tmp_path, "abc", days=40)
     fill(tmp_path, "de", days=1)
