@@ -232,9 +232,9 @@ def _prune(options: argparse.Namespace) -> int:
             _write(f"would delete {what}; nothing was deleted: add --yes")
             return 0
         n = delete(path, connection, chosen)
-    _write(f"deleted {_counted(n, 'response')} of {what}")
+    _write(f"deleted {what}")
     if kept := len(chosen) - n:
-        _write(f"{_counted(kept, 'response')} stayed: in use by a run, or the newest")
+        _write(f"but {_counted(kept, 'response')} stayed: used by a run, or the newest")
     return 0
 
 
@@ -252,6 +252,7 @@ def _chosen(
     if options.unused_by is not None:
         runs = earlier_runs(options.dir)[: options.unused_by]
         if len(runs) < options.unused_by:
+            _write(f"{options.dir / 'runs'} has only {_counted(len(runs), 'run')}")
             return
         since = min(float(run.results["date"]) for run in runs)
         kept = [*_windows(options.dir / "baselines")]

@@ -36,6 +36,8 @@ from pytest_evals.store.rows import Row, StoredModel
 UNKNOWN = "(unknown)"
 """Name of a missing model or task."""
 _NO_MODEL = "the model is missing, so the key cannot be checked"
+_NAMES = ("kind", "python", "given", "serve", "model", "pretrained", "name", "dtype")
+"""Keys of fingerprints that name a model."""
 PER_ROW = 160
 """Bytes of a row besides its texts: keys, checksum, indices and uses."""
 
@@ -125,7 +127,7 @@ def _model_name(model: StoredModel) -> str:
     found = json.loads(model.fingerprint)
     texts = [
         str(found[key])
-        for key in ("kind", "model", "pretrained", "name", "target", "class", "dtype")
+        for key in _NAMES
         if isinstance(found, dict) and isinstance(found.get(key), str) and found[key]
     ]
     digest = blake2b(model.fingerprint, digest_size=3).hexdigest()
