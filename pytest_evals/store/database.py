@@ -180,9 +180,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
-    """Open a store, also a damaged one: a truncated file can be read as far as it
-    goes, and the table of uses is empty if it is missing or damaged. The file is not
-    changed.
+    """Open a store, also a truncated one; the table of uses is empty if it is missing
+    or damaged. The file is not changed.
 
     Raises:
         DamagedError: It is not a store of this version.

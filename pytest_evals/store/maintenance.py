@@ -31,7 +31,7 @@ from pytest_evals.store.database import (
 from pytest_evals.store.files import make_base
 from pytest_evals.store.recovery import AT_ONCE, readable_models, readable_rows
 from pytest_evals.store.responses import NAME
-from pytest_evals.store.rows import Row, StoredModel
+from pytest_evals.store.rows import ModelRow, ResponseRow
 
 UNKNOWN = "(unknown)"
 """Name of a missing model or task."""
@@ -123,7 +123,7 @@ def model_names(connection: sqlite3.Connection) -> dict[object, str]:
     }
 
 
-def _model_name(model: StoredModel) -> str:
+def _model_name(model: ModelRow) -> str:
     found = json.loads(model.fingerprint)
     texts = [
         str(found[key])
@@ -167,7 +167,7 @@ def _damaged_pages(path: Path, connection: sqlite3.Connection) -> Iterator[str]:
         yield f"pages: {error}"
 
 
-def _fault(row: Row, model: bytes | None) -> str:
+def _fault(row: ResponseRow, model: bytes | None) -> str:
     """Return what is wrong with a row. ``model``: hash of its model."""
     if not row.is_intact:
         return "the response does not match its checksum"

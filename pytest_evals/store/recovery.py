@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.store.completeness import record_last_row
 from pytest_evals.store.database import USES, connect_read_only
-from pytest_evals.store.rows import Row, StoredModel, row_response
+from pytest_evals.store.rows import ModelRow, ResponseRow, row_response
 
 Values = tuple[Any, ...]
 """The columns of a row of responses."""
@@ -53,13 +53,13 @@ class Added(NamedTuple):
     """Those of which the reply here stays."""
 
 
-def readable_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+def readable_rows(connection: sqlite3.Connection) -> Iterator[ResponseRow]:
     """Yield the rows of all pages that can be read."""
     last: int | None = 0
     while last is not None:
         try:
             for values in connection.execute(_ROWS, [last]):
-                row = Row._make(values)
+                row = ResponseRow._make(values)
                 last = max(last, row.number)
                 yield row
             return
@@ -67,19 +67,19 @@ def readable_rows(connection: sqlite3.Connection) -> Iterator[Row]:
             last = _end_of_damage(connection, last)
 
 
-def readable_models(connection: sqlite3.Connection) -> list[StoredModel]:
+def readable_models(connection: sqlite3.Connection) -> list[ModelRow]:
     """Return the models that can be read."""
     found = []
     with suppress(sqlite3.Error):
         for values in connection.execute(
             "SELECT id, hash, fingerprint, info FROM models NOT INDEXED"
         ):
-            found.append(StoredModel._make(values))
+            found.append(ModelRow._make(values))
     return found
 
 
 def _end_of_damage(connection: sqlite3.Connection, last: int) -> int | None:
-    """Return a number after which rows can be read again; ``None`` if there is none."""
+    """Return a number after which rows can be read again; ``None`` without one."""
 
     def is_readable(number: int) -> bool:
         try:

@@ -62,7 +62,7 @@ def row_response(digest: bytes, body: object, checksum: object) -> Response | No
         return None
 
 
-class Row(NamedTuple):
+class ResponseRow(NamedTuple):
     """A row with its last use, as SQLite returns it: a damaged one may have any
     types. Times are numbers that are not in the future."""
 
@@ -90,7 +90,7 @@ class Row(NamedTuple):
         )
 
 
-class StoredModel(NamedTuple):
+class ModelRow(NamedTuple):
     """A model, as SQLite returns it."""
 
     number: int

@@ -137,6 +137,29 @@ def test_a_task_without_an_entry_and_a_broken_lock_are_refused(sums):
     assert not is_sent(sums)
 
 
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (
+            "evals/sums.yaml",
+            ["evals/sums.yaml: task sums: file: sums.yaml in evals.lock, "],
+        ),
+        ("sums.txt", ["sums.yaml: task sums: in evals.lock, but the file is missing"]),
+    ],
+)
+def test_a_moved_and_a_removed_file_are_named(sums, new, expected):
+    (sums.path / "evals").mkdir()
+    for name in ("prompts.py", "sums.jsonl"):
+        (sums.path / "evals" / name).write_text((sums.path / name).read_text())
+    write(sums, "other.yaml", EVAL.replace("task: sums", "task: other"))
+    sums.runpytest_subprocess(MODEL, "--evals-prefetch")
+    (sums.path / "sums.yaml").rename(sums.path / new)
+    result = locked(sums)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    for line in expected:
+        assert line in result.stderr.str()
+
+
 def test_a_suite_with_problems_gets_no_lock(sums):
     (sums.path / "evals.lock").unlink()
     write(sums, "shared.py", "")

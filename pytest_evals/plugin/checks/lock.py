@@ -118,6 +118,10 @@ def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
         found = lock["tasks"].get(task.name)
         what = f"{now['file']}: task {task.name}"
         lines += _differences(what, found, now)
+    for name, entry in sorted(lock["tasks"].items()):
+        file = str(entry.get("file"))
+        if not file.startswith("..") and not (root / file).exists():
+            lines.append(f"{file}: task {name}: in {LOCK}, but the file is missing")
     if lines:
         n, more = len(lines), len(lines) - _SHOWN
         shown = [f"  {one_line(one)}" for one in lines[:_SHOWN]]
@@ -294,7 +298,9 @@ def _differences(
     old, new = _flat(before), _flat(now)
     for key in sorted(old.keys() | new.keys(), key=lambda one: (one not in new, one)):
         if old.get(key) != new.get(key):
-            was, is_ = (str(one.get(key) or "unknown")[:_SHORT] for one in (old, new))
+            was, is_ = (str(one.get(key) or "unknown") for one in (old, new))
+            if key != "file":
+                was, is_ = was[:_SHORT], is_[:_SHORT]
             yield f"{what}: {key}: {was} in {LOCK}, {is_} now"
 
 
