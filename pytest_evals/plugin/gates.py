@@ -168,6 +168,17 @@ def _markup(word: str | tuple[str, dict[str, bool]], report: object) -> dict[str
     return {"green" if getattr(report, "passed", False) else "yellow": True}
 
 
+def _is_skipped_by_mark(report: pytest.TestReport) -> bool:
+    """Whether a mark that says why skips a test, not a fixture or a hook."""
+    is_marked = not {"skip", "skipif"}.isdisjoint(report.keywords)
+    reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else ""
+    return report.when == "setup" and is_marked and reason != _NO_REASON
+
+
+_NO_REASON = "Skipped: unconditional skip"
+"""What pytest writes for ``@pytest.mark.skip`` without a reason."""
+
+
 class GateCoverage:
     """Counts the gates of a session: one with gates that were not judged, or with a
     metric that could not be computed, must not look like one whose gates passed."""
@@ -175,7 +186,7 @@ class GateCoverage:
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._excused: set[str] = set()
-        """Node ids of gates that a mark or the user's setup skips, with a reason."""
+        """Node ids of gates that a mark skips, with a reason."""
         self._marks: dict[str, Literal["xfail", "xpass"]] = {}
         """Node id → ``xfail`` or ``xpass``."""
 
@@ -184,7 +195,7 @@ class GateCoverage:
         if hasattr(report, "wasxfail"):
             self._excused.add(report.nodeid)
             self._marks[report.nodeid] = "xpass" if report.passed else "xfail"
-        elif report.skipped and report.when == "setup":
+        elif report.skipped and _is_skipped_by_mark(report):
             self._excused.add(report.nodeid)
 
     def mark_verdicts(self) -> None:

@@ -714,6 +714,37 @@ def b(answer):
         lines=["evals: no gate was judged, of 1"],
     ),
     echo(
+        "all tests are skipped by a hook",
+        {
+            "t.yaml": GATED,
+            "conftest.py": "import pytest\ndef pytest_runtest_setup(item):\n"
+            "    pytest.skip('no server here')\n",
+        },
+        ret=1,
+        lines=["evals: no gate was judged, of 1"],
+    ),
+    *(
+        echo(
+            f"the gate is marked {mark}, {' '.join(args) or 'in one process'}",
+            {
+                "t.yaml": GATED,
+                "conftest.py": "import pytest\n"
+                "def pytest_collection_modifyitems(items):\n    for one in items:\n"
+                "        if '::exact' in one.nodeid:\n"
+                f"            one.add_marker(pytest.mark.{mark})\n",
+            },
+            args=["t.yaml", "--evals-profile=release", *args],
+            ret=ret,
+        )
+        for mark, args, ret in (
+            ("skip(reason='later')", [], 0),
+            ("skip(reason='later')", ["-n2"], 0),
+            ("skip", [], 1),
+            ("skip", ["-n2"], 1),
+            ("skipif(True, reason='no GPU')", [], 0),
+        )
+    ),
+    echo(
         "expected to fail",
         {
             "test_it.py": "import pytest, pytest_evals as ev\n"

@@ -39,7 +39,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
         report = pytest.TestReport(
             nodeid=nodeid,
             location=location,
-            keywords={gate.id: 1, "evals": 1},
+            keywords=_keywords(gate),
             outcome="passed",
             longrepr=None,
             when=when,
@@ -86,8 +86,13 @@ def _not_judged(gate: Gate, mark: GateMark) -> dict[str, Any]:
     if mark.fails:
         return {"outcome": "failed", "longrepr": mark.reason}
     if mark.skips:
-        return {"outcome": "skipped", "longrepr": _skipped(gate, mark.reason)}
+        longrepr, keywords = _skipped(gate, mark.reason), {**_keywords(gate), "skip": 1}
+        return {"outcome": "skipped", "longrepr": longrepr, "keywords": keywords}
     return {"outcome": "skipped", "wasxfail": f"[NOTRUN] {mark.reason}"}
+
+
+def _keywords(gate: Gate) -> dict[str, Literal[1]]:
+    return {gate.id: 1, "evals": 1}
 
 
 def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
