@@ -204,7 +204,10 @@ class Case:
             object.__setattr__(self, "files", (*self.files, *of_turns))
             object.__setattr__(self, "prompt", self._first_messages())
         if not self.prompt:
-            raise DocumentError("the prompt of a case is empty")
+            raise DocumentError(
+                "the prompt of a case is empty\n"
+                '  fix: pytest_evals.case("2 + 2 =", target="4")'
+            )
         if type(self.id) is not str:
             object.__setattr__(self, "id", "" if self.id is None else str(self.id))
         if self.choices is not None:

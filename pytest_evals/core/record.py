@@ -140,10 +140,13 @@ class Record:
         scored."""
         if self.error:
             return Status.ERRORED
-        for score in self.scores:
-            if score.unscored:
-                return Status.UNSCORED
-        return Status.SCORED
+        return Status.UNSCORED if self.fault else Status.SCORED
+
+    @property
+    def fault(self) -> str:
+        """Why it is not scored: its error, or the reason of its first unscored
+        score."""
+        return self.error or next((s.unscored for s in self.scores if s.unscored), "")
 
     @property
     def correct(self) -> bool | None:

@@ -53,27 +53,20 @@ def open_data(path: Path) -> IO[bytes]:
     return lzma.open(path) if start.startswith(b"\xfd7zXZ") else path.open("rb")
 
 
-def encoding_error(files: Any) -> str | None:
-    """Return ``data.jsonl:3 is not UTF-8 (byte 0xe9)`` for the first file that is not
-    UTF-8, or ``None``."""
+def encoding_error(files: Any) -> tuple[Place, int] | None:
+    """Return the first line that is not UTF-8 and its first invalid byte, or
+    ``None``."""
     for path in local_files(files):
+        line = 0
         try:
-            with open_data(path) as lines:
-                error = _not_utf8(lines)
+            with open_data(path) as file:
+                for raw in file:
+                    line += 1
+                    raw.decode()
+        except UnicodeDecodeError as error:
+            return Place(path, line), error.object[error.start]
         except UNREADABLE:
             continue
-        if error is not None:
-            return f"{Place(path, error[0])} is not UTF-8 (byte {error[1]:#04x})"
-    return None
-
-
-def _not_utf8(lines: IO[bytes]) -> tuple[int, int] | None:
-    """Return the first line that is not UTF-8, and its first invalid byte."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            line.decode()
-        except UnicodeDecodeError as error:
-            return number, line[error.start]
     return None
 
 

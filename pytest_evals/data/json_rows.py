@@ -285,12 +285,15 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
 
 def _next_entry(text: str, at: int, end: str) -> int:
     """Return the position of the next entry after a comma, or of the end."""
-    at = _skip_space(text, at)
+    at = comma = _skip_space(text, at)
     if text[at : at + 1] == end:
         return at
     if text[at : at + 1] != ",":
         raise _invalid(f"Expecting ',' or {end!r}", text, at)
-    return _skip_space(text, at + 1)
+    at = _skip_space(text, at + 1)
+    if text[at : at + 1] == end:
+        raise _invalid("remove the comma after the last entry", text, comma)
+    return at
 
 
 def _skip_space(text: str, at: int) -> int:
@@ -315,7 +318,17 @@ def _value(text: str, at: int) -> _Value:
 
 def _invalid(what: str, text: str, at: int) -> RowError:
     column = at - text.rfind("\n", 0, at)
-    return RowError(f"invalid JSON: {what} (column {column})", at)
+    hints = (fix for found, fix in _FIXES.items() if text.startswith(found, at))
+    return RowError(f"invalid JSON: {what} (column {column}){next(hints, '')}", at)
+
+
+_FIXES = {
+    "'": "; write texts in double quotes",
+    "None": "; write null",
+    "True": "; write true",
+    "False": "; write false",
+}
+"""What other formats have in the place of a value → what JSON has."""
 
 
 def _too_deep(at: int) -> RowError:

@@ -50,6 +50,7 @@ from pytest_evals.data.source_paths import (
     resolve,
     stamps,
 )
+from pytest_evals.data.user_files import encoding_problem
 from pytest_evals.errors import (
     MissingExtraError,
     Place,
@@ -97,10 +98,9 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
 def not_utf8(source: Source) -> TaskFileError:
     """Return the error for a dataset with text that is not UTF-8, with file and line if
     they are known."""
-    error_ = encoding_error(resolve(source).arguments.get("data_files"))
-    what = error_ or f"the dataset {source.path!r} contains text that is not UTF-8"
-    fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
-    return TaskFileError([Problem(what, source.data_place, fix)])
+    found = encoding_error(resolve(source).arguments.get("data_files"))
+    what, byte = found or (f"text of the dataset {source.path!r}", 0)
+    return TaskFileError([encoding_problem(str(what), source.data_place, byte)])
 
 
 def is_of_hub(path: str) -> bool:

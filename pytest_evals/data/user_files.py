@@ -46,10 +46,19 @@ def check_encoding(raw: bytes, path: Path) -> None:
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        what = f"the file is not UTF-8 (byte {raw[error.start]:#04x})"
-        fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
-        raise TaskFileError([Problem(what, Place(path, line), fix)]) from None
+        place = Place(path, raw.count(b"\n", 0, error.start) + 1)
+        problem = encoding_problem("the file", place, raw[error.start])
+        raise TaskFileError([problem]) from None
+
+
+def encoding_problem(what: str, place: Place, byte: int = 0) -> Problem:
+    """Return the problem of text that is not UTF-8. ``byte``: its first invalid byte;
+    0 if it is unknown."""
+    shown = f" (byte {byte:#04x})" if byte else ""
+    # A byte order mark of UTF-16 has these bytes.
+    code = "utf-16" if byte in (0xFE, 0xFF) else "latin1"
+    fix = f"convert it, for example: iconv -f {code} -t utf-8 old > new"
+    return Problem(f"{what} is not UTF-8{shown}", place, fix)
 
 
 def path_error(path: Path) -> str:

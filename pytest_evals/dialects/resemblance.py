@@ -198,9 +198,11 @@ def _missing(
     found = {}
     for group in kind.needs:
         if not any(key in values for key in group):
+            alike = _SYNONYMS if kind is EVAL and "score" in values else {}
             near = {
                 key: next((one for one in others if one.casefold().strip() == key), "")
                 or nearest(key, others, _LEAST)
+                or next((one for one in others if one in alike.get(key, ())), "")
                 for key in group
             }
             written = ((key, one) for key, one in near.items() if one)
@@ -208,6 +210,11 @@ def _missing(
     return found
 
 
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "prompt": ("messages", "question", "template"),
+    "rows": ("cases", "data", "examples", "samples", "tests"),
+}
+"""Key of an eval → its names in other programs."""
 _DEPTH = 4
 """Levels of mappings and lists that are searched; aliases can nest without end."""
 _LEAST = 0.7

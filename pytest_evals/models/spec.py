@@ -113,7 +113,7 @@ def read_spec(
         hint = _meant(kind, head, target) or did_you_mean(kind, kinds)
         hint = hint or f"; write 'python:{head}' for a function"
         raise OptionError(f"unknown kind of model {kind!r}{hint} (known: {known})")
-    target = _unquoted(target)
+    target = _unquoted(target.strip())
     if target.startswith("pretrained="):
         right = f"{kind}:{target.removeprefix('pretrained=')}"
         raise OptionError(f"'{kind}:{target}' names its model twice; write {right!r}")

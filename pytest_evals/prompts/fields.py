@@ -230,6 +230,13 @@ def template_warnings(field: Field) -> Sequence[str]:
     return (f"{field.place}: {what}; to send it, write {{{{ '{{#' }}}} for {{#",)
 
 
+def _rows_below(row: Row, name: str) -> str:
+    """Return the column that is a list of rows with a column of that name."""
+    first = {k: v[0] for k, v in row.items() if isinstance(v, list) and v}
+    found = (k for k, v in first.items() if isinstance(v, Mapping) and name in v)
+    return str(next(found, ""))
+
+
 class TemplateFault(NamedTuple):
     """Why a template cannot be rendered."""
 
@@ -256,6 +263,8 @@ def template_fault(
             f"add sep: {dumps(found)} to dataset_kwargs"
         )
     missing = sorted(name for name in template.names if name not in row)
+    if rows := next(filter(None, (_rows_below(row, name) for name in missing)), ""):
+        fix = f"the rows are below {rows!r}: write the file as a list of rows"
     if isinstance(error, UndefinedError):
         if not missing:
             return TemplateFault(f"{key}: {error}")

@@ -116,7 +116,8 @@ def _stop(until: Any, warnings: list[str]) -> tuple[str, ...]:
     texts = [] if until is None else until if isinstance(until, list) else [until]
     for text in texts:
         if not isinstance(text, str):
-            raise EvalsError(f"until: a stop string must be a string, not {text!r}")
+            what = f"until: a stop string must be a string, not {text!r}"
+            raise EvalsError(f"{what}; quote it")
     if "" in texts:
         warnings.append(
             "until: an empty stop string is ignored; lm-eval's hf model stops after "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from pytest_evals.errors import OptionError, StoreError
+from pytest_evals.errors import OptionError, Place, StoreError
 from pytest_evals.result_files.agent_trials import (
     is_swe_bench,
     read_harbor,
@@ -50,7 +50,7 @@ def read_results(
         id_key: Key of the document's id in such files; empty for the usual ones.
 
     Raises:
-        OptionError: It does not exist, or nobody knows its format.
+        OptionError: It does not exist, or has an unknown format.
         StoreError: A stored run of ours cannot be read.
     """
     if path.is_dir():
@@ -82,7 +82,7 @@ def _read_json(path: Path) -> EarlierRun | None:
         return read_lighteval(path)
     if is_results(path):
         return read_lm_eval(path)
-    raise OptionError(f"{path}: nobody knows this format\n  fix: pass {_KNOWN}")
+    raise OptionError(f"{Place(path)}: unknown format\n  fix: pass {_KNOWN}")
 
 
 def _is_ours(folder: Path) -> bool:

@@ -312,7 +312,8 @@ def similar(
     except ImportError as error:
         raise MissingExtraError("similar", "rapidfuzz", "metrics") from error
     if not 0 < threshold <= 1:
-        raise EvalsError(f"{name}: threshold is {threshold}, not above 0 and at most 1")
+        what = f"{name}: threshold is {threshold}, not above 0 and at most 1"
+        raise EvalsError(f"{what}\n  fix: threshold: 0.8")
 
     def folded(text: str) -> str:
         return (text.casefold() if ignore_case else text).strip()
@@ -346,10 +347,18 @@ def targets_of(case: Case) -> list[str]:
     Raises:
         DocumentError: It has no target, or one that is not text or a number.
     """
+    meant = next((name for name in _TARGETS if name in case.row), "")
+    if case.target is None and meant:
+        what = f"the case has no target, and its row has {meant!r}"
+        raise DocumentError(f"{what}\n  fix: call it target")
     values = case.target if isinstance(case.target, list | tuple) else [case.target]
     if not values:
         raise DocumentError("the target is an empty list")
     return [_text(value) for value in values]
+
+
+_TARGETS = ("expected", "expected_output", "answer", "reference", "ground_truth")
+"""Columns that other programs have for the target."""
 
 
 def _text(value: Any) -> str:

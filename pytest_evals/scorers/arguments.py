@@ -30,6 +30,8 @@ _OF_GATES = {
 def gate_fix(metric: str, argument: object, value: Any = None) -> str:
     """Return the line that points to gates if an unknown argument of a metric is a
     threshold, else an empty text."""
+    if argument == "gates":
+        return "\n  fix: write gates at the start of a line, not below a metric"
     sign = _OF_GATES.get(str(argument))
     if sign is None:
         return ""

@@ -71,7 +71,7 @@ class ModelScorer(ABC):
         if not low < self.threshold <= high:
             raise EvalsError(
                 f"{self.name}: threshold is {self.threshold}, not above {low:g} and at "
-                f"most {high:g}"
+                f"most {high:g}\n  fix: set scale for other grades, such as [1, 5]"
             )
 
     @property

@@ -38,7 +38,9 @@ def check_name(name: str) -> str:
         ValueError: It contains other characters.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
-        raise ValueError("a name has letters, digits and . _ - only")
+        free = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:100]
+        hint = f"; write {free}" if free else ""
+        raise ValueError(f"a name has letters, digits and . _ - only{hint}")
     return name
 
 

@@ -137,7 +137,7 @@ def test_a_compressed_file_is_looked_into(
         f"{name}:2: each row must be a JSON object, not null"
     )
     (folder / name).write_bytes(packed(f"{GOOD}\n".encode() + b'{"q": "\xe9"}'))
-    assert encoding_error(name) == f"{name}:2 is not UTF-8 (byte 0xe9)"
+    assert encoding_error(name) == (Place(Path(name), 2), 0xE9)
     (folder / name).write_bytes(packed(f"{GOOD}\n".encode()))
     assert list(load(made(folder, data_files=name))["train"]) == [json.loads(GOOD)]
 

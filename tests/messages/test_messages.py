@@ -9,8 +9,8 @@ import pytest
 from tests.messages import cases
 
 REMEDY = re.compile(
-    "did you mean|fix:|; (write|set|give|known|the task has)|Create it:|"
-    "needed|init writes|is not sent|are listed in"
+    "did you mean|fix:|; (write|set|give|known|the task has|quote)|Create it:|"
+    "needed|init writes|is not sent|are listed in|remove the comma"
 )
 """What a message with the highest rating offers: a near name, or the next step."""
 

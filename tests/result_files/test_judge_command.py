@@ -214,7 +214,7 @@ def test_fixes_name_no_options_of_pytest(rows, tmp_path, capsys):
         ("a.jsonl", '{"id": 1, "acc": "good"}\n', "a.jsonl:1: acc must be a number"),
         ("a.jsonl", '{"id": 1, "acc": NaN}\n', "a.jsonl:1: acc must be a number"),
         ("a.csv", "id,acc\n1\n", "a.csv:2: the line has not as many cells"),
-        ("a.json", '{"a": 1}', "nobody knows this format"),
+        ("a.json", '{"a": 1}', "unknown format"),
         ("a.parquet", "x", "a.parquet: not a Parquet file"),
         ("a.eval", "PK\x03\x04", "a.eval: not a log of inspect"),
         ("nothing", None, "no such file or folder"),

@@ -54,6 +54,10 @@ def refusals_of(top: Section, metadata: Mapping[str, Any]) -> str:
     return str(given)
 
 
+GATE_FIXES = {"threshold": "add a gate: gates: [METRIC >= 0.9]"}
+"""Key that is not one of a file with gates → what to write instead."""
+
+
 def own_gates(
     top: Section, name: str, metadata: Mapping[str, Any], noun: str = "task"
 ) -> tuple[Gate, ...]:

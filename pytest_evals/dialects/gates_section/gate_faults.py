@@ -106,8 +106,9 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
             _add(gate, errors, "", faults)
         elif gate.metric not in names:
             what = f"unknown metric {gate.metric!r} of group {group.name!r}"
-            what += did_you_mean(gate.metric, [*names, *RUN_METRICS])
-            fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
+            near = did_you_mean(gate.metric, [*names, *RUN_METRICS])
+            what += near or f"; it has {', '.join(names) or 'none'}"
+            fix = "" if near else f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
             faults.problems.append(Problem(what, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
             errors = _metric_faults(gate, listed)
@@ -180,7 +181,8 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     near_run = "" if is_misspelt else nearest(name, RUN_METRICS)
     hint = suggestion(name, [near_run] if near_run else names)
     hint = "" if "; known: " in hint else hint
-    return [f"unknown metric {name!r}{hint or ';'} {has} {', '.join(names)}"]
+    what = f"unknown metric {name!r}{hint or ';'} {has} {', '.join(names)}"
+    return [what if hint else f"{what}: name one of these, or add {name!r}"]
 
 
 def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]:

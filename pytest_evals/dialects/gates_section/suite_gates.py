@@ -232,6 +232,8 @@ def _unknown_task(name: str, names: Sequence[str]) -> str:
 def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
         return _unknown_task(gate.task, names)
+    if "::" in gate.metric:
+        return f"{gate.metric!r} is not TASK/METRIC; write / in place of ::"
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})
     hint = suggestion(gate.metric, [*metrics, *RUN_METRICS])
     return f"unknown metric {gate.metric!r}{hint}"
@@ -264,7 +266,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     defaults = _defaults(top)
     entries = top.take("gates", list, [])
     if top.values.get("gates") is None:
-        top.problem("gates", "the file has no gates", 'gates: ["my_task/acc >= 0.75"]')
+        top.problem("gates", "the file has no gates", _ENTRY)
     gates: list[Gate] = []
     for number, entry in enumerate(entries):
         try:
@@ -282,9 +284,14 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     return unique
 
 
+_ENTRY = 'gates: ["my_task/acc >= 0.75"]'
+
+
 class _Reader(YamlParser):
     """Reader of gates files. A duplicate key is an error, because no other program
     reads them."""
+
+    example = _ENTRY
 
     def _duplicate_key(self, key: Any, here: Place) -> None:
         raise TaskFileError([Problem(f"{key!r} is a duplicate key", here)])

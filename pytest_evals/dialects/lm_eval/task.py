@@ -18,6 +18,7 @@ from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Group, Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
+    GATE_FIXES,
     metadata_of,
     metadata_warnings,
     own_gates,
@@ -139,7 +140,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     recipe = replace(recipe, generates_choices=is_generated(options, choices))
     scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
     gates = own_gates(top, name, metadata)
-    top.close("a task file")
+    top.close("a task file", GATE_FIXES)
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
     recipe, scorer = _with_scoring(recipe, scoring.scorer), scoring.scorer
@@ -251,6 +252,10 @@ _NEWER_KEYS = {
 
 
 def _reject_misplaced_keys(top: Section) -> None:
+    for key, value in top.values.items():
+        if isinstance(value, str) and value.startswith("!function "):
+            what = f"{key} is text, because it is quoted, and not a function"
+            top.problem(key, what, f"remove the quotes: {key}: {value}")
     for key in _DATASET_ARGUMENTS:
         if key in top:
             top.raw(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -186,15 +187,29 @@ def _format(path: str) -> str:
     )
 
 
+def _are_columns(row: Mapping[str, Any]) -> bool:
+    """Return whether the only row is a table by columns: plain lists of one length."""
+    lists = [one for one in row.values() if isinstance(one, list)]
+    is_plain = not any(isinstance(item, list | dict) for one in lists for item in one)
+    n_lengths = len({len(one) for one in lists})
+    is_table = 1 < len(row) == len(lists) and n_lengths == 1
+    return is_table and is_plain and TURNS not in row
+
+
 def _table(source: Source, split: str, place: Place) -> Table:
     splits = load(source, plain=True)
     if split not in splits:
         names = [str(name) for name in splits]
         what = f"the dataset has no split {split!r}{suggestion(split, names)}"
-        fix = f"set dataset: {{path: …, split: {names[0]}}}" if names else ""
+        fix = f"dataset: {{path: {source.path}, split: {names[0]}}}" if names else ""
         raise TaskFileError([Problem(what, place, fix)])
     try:
-        return Table(splits[split])
+        table = Table(splits[split])
+        if source.path == "json" and len(table) == 1 and _are_columns(table[0]):
+            what = "the file has a list for each column, not a list of rows"
+            fix = f"write it as rows: [{{{dumps(table.columns[0])}: …}}, …]"
+            raise TaskFileError([Problem(what, place, fix)])
+        return table
     except EncodingError as error:
         raise not_utf8(source) from error
     except RowsError as error:

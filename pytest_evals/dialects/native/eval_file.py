@@ -13,7 +13,11 @@ from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.line_places import RowPlaces
-from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
+from pytest_evals.dialects.gates_section.entries import (
+    GATE_FIXES,
+    metadata_warnings,
+    own_gates,
+)
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.metadata_keys import (
     CHOICES,
@@ -62,6 +66,16 @@ from pytest_evals.scorers.extract import extraction_of
 from pytest_evals.scorers.rubric import RubricScorer
 
 T = TypeVar("T")
+_FIXES = {
+    **GATE_FIXES,
+    **{
+        key: f"move it below generation: generation: {{{key}: …}}"
+        for key in ("max_new_tokens", "max_tokens", "seed", "stop", "temperature")
+    },
+    **dict.fromkeys(("assert", "metric", "metrics", "scorers"), "score: [exact]"),
+    **dict.fromkeys(("answer", "expected", "expected_output"), "target: COLUMN"),
+}
+"""Keys that users expect, and that an eval has under another name or elsewhere."""
 _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 """Keys whose names differ in results files."""
 _NULLS = ("", "~", "null")
@@ -87,7 +101,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
         named = f"{name}[{variant}]" if variant else name
         parts = _Reader(one, options).parts(named, tags)
         one.raw("tags"), one.raw("task")
-        one.close("an eval")
+        one.close("an eval", _FIXES)
         if parts is not None:
             found.append(replace(eval_task(parts, options), variant=variant))
     if problems:

@@ -103,6 +103,7 @@ class CasesFunction:
                 given = result_of(given)
             if isinstance(given, AsyncIterable):
                 given = result_of(_listed(given))
+            given = [given] if isinstance(given, Case) else given
             listed = [] if given is None else list(given)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of any user code
             what = user_fault(f"the cases of {self.name}", error)

@@ -324,8 +324,13 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     """
     unknown = [one for one in settings if one not in EvalSettings.__slots__]
     if unknown:
+        __tracebackhide__ = True  # pytest shows the user's line only
         known = ("name", *EvalSettings.__slots__)
-        raise TypeError(f"eval(): {unknown_name('argument', unknown[0], known)}")
+        what = f"eval(): {unknown_name('argument', unknown[0], known)}"
+        if unknown[0] in ("max_tokens", "seed", "stop", "temperature"):
+            what = f"eval(): unknown argument {unknown[0]!r}; write "
+            what += f"generation={{{unknown[0]!r}: {settings[unknown[0]]!r}}}"
+        raise TypeError(what)
     for key in ("score", "gates", "tags"):
         settings[key] = as_tuple(settings.get(key, ()))
 

@@ -151,8 +151,7 @@ def _scorer(given: Any) -> Scorer:
 
 def _scorer_of_name(name: str) -> Scorer:
     if name not in SCORERS:
-        hint = suggestion(name, [*SCORERS])
-        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
+        raise EvalsError(f"score: unknown scorer {name!r}{_hint(name)}")
     try:
         return SCORERS[name][0]()
     except TypeError:
@@ -196,14 +195,13 @@ def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer
     if isinstance(given, str):
         given = {given: None}
     if not isinstance(given, Mapping) or len(given) != 1:
-        raise EvalsError("score: each entry is a name, or one name with its arguments")
+        what = "score: each entry is a name, or one name with its arguments"
+        raise EvalsError(f"{what}\n  fix: - contains: {{text: hello}}")
     ((name, value),) = given.items()
     if name == "not":
         return _opposite(scorer_of_entry(value, folder, written))
     if name not in SCORERS:
-        known = [*SCORERS, "not"]
-        hint = suggestion(str(name), known)
-        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
+        raise EvalsError(f"score: unknown scorer {name!r}{_hint(str(name))}")
     make, bare = SCORERS[name]
     arguments = _arguments(name, value, bare, make)
     extract = arguments.pop("extract", None)
@@ -219,6 +217,14 @@ def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer
         return with_extract(make(**arguments), extract)
     except TypeError as error:
         raise EvalsError(f"score: {name}: {error}") from None
+
+
+def _hint(name: str) -> str:
+    """Return what an unknown scorer is meant to be."""
+    word, colon, rest = name.partition(": ")
+    if colon and word in SCORERS:
+        return f", which is text\n  fix: write a mapping: {{{word}: {rest}}}"
+    return suggestion(name, [*SCORERS, "not"])
 
 
 def _opposite(scorer: Scorer) -> Scorer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
@@ -164,19 +165,24 @@ class Section:
         if self.raw(key) is not None:
             self.problem(key, f"{key}: {what}", fix)
 
-    def close(self, owner: str) -> None:
+    def close(
+        self, owner: str, fixes: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Report every key that was not read. If it is a misspelled required key,
-        the report of the missing key is removed. ``owner`` is the owner of these
-        keys, for messages: ``a task file``."""
+        the report of the missing key is removed.
+
+        Args:
+            owner: Owner of these keys, for messages: ``a task file``.
+            fixes: Key of another place or program → what to write instead.
+        """
         for key in self.values:
             if key in self._read_keys:
                 continue
             near = nearest(str(key), self._read_keys)
             if (missing := self._missing_keys.get(near)) in self.problems:
                 self.problems.remove(missing)
-            hint, fix = did_you_mean(str(key), self._read_keys), ""
-            if key == "threshold" and "gates" in self._read_keys:
-                fix = "add a gate: gates: [METRIC >= 0.9]"
+            fix = fixes.get(str(key), "")
+            hint = "" if fix else did_you_mean(str(key), self._read_keys)
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
@@ -196,7 +202,10 @@ _WORDS: dict[Any, str] = {
 def _type_fix(key: str, value: Any, kinds: Sequence[type[Any]]) -> str:
     """Return the key with the value in the expected type, if that is likely meant."""
     if [*kinds] == [list] and isinstance(value, dict):
-        return f"begin each entry of {key} with a dash: - name: value"
+        entry = "TASK/METRIC >= 0.75" if key == "gates" else "name: value"
+        return f"begin each entry of {key} with a dash: - {entry}"
+    if [*kinds] == [dict] and isinstance(value, list):
+        return f"write the keys below {key} without dashes"
     if list in kinds and isinstance(value, str):
         return f"{key}: [{value!r}]"
     if str in kinds and isinstance(value, int | float):

@@ -143,6 +143,8 @@ _FIXES = {
     "escape": "use single quotes, or write each backslash twice",
     "quoted scalar": "close the quote",
     "cannot start any token": "quote the value",
+    "block scalar": "quote a value that begins with > or |",
+    "single document": "write each into its own file, and remove the line ---",
     "": "check quotes, colons and indentation in this line and the one above",
 }
 """Part of a parser's message → the likely fix; the first one that matches is used."""
@@ -150,6 +152,9 @@ _FIXES = {
 
 class YamlParser:
     """Converts the nodes of one file to values and lines."""
+
+    example = "task: my_task"
+    """The keys of a file, for messages."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -172,7 +177,7 @@ class YamlParser:
         value = self._root(raw)
         if not isinstance(value, dict):
             kind = type(value).__name__
-            fix = "write keys and values, such as task: my_task"
+            fix = f"write keys and values, such as {self.example}"
             raise self._error(f"expected a mapping, not a {kind}", 1, fix)
         return YamlFile(
             path=self._path,

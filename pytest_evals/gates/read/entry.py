@@ -167,6 +167,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     Raises:
         _ManyErrors: The entry is invalid.
     """
+    _check_named(entry)
     errors = [*_key_errors(entry)]
     parsed: Parsed = {}
     for key, value in entry.items():
@@ -190,6 +191,21 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     if errors:
         raise _ManyErrors(errors)
     return fields
+
+
+def _check_named(entry: Mapping[object, object]) -> None:
+    """Refuse a metric as the key of its threshold or of the other keys.
+
+    Raises:
+        ConditionError: With the gate that is meant.
+    """
+    for name, value in entry.items() if len(entry) == 1 else ():
+        if name not in KEYS and isinstance(value, int | float | Mapping):
+            meant = f"{name} >= {value}"
+            if isinstance(value, Mapping):
+                keys = ", ".join(f"{key}: {one}" for key, one in value.items())
+                meant = f"{{metric: {name}, {keys}}}"
+            raise ConditionError(f"a gate has no key {name!r}", meant)
 
 
 def _subject(entry: Parsed, task: str) -> Parsed:

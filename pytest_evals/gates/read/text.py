@@ -87,14 +87,17 @@ def read_condition(text: str) -> ShortForm:
     if operator not in _OPERATORS:
         raise _operator_fault(text, at, operator, name)
     at = _skip_space(text, at + len(operator))
-    value, end = _number_at(text, at, f"{name} {operator} 0.75")
+    value, end = _number_at(text, at, _meant(name, operator, text[at:]))
     rest = _skip_space(text, end)
     if rest < len(text):
         what = f"unexpected {text[rest:]!r} after the number"
         number = text[at:end]
         if _COMMA.fullmatch(text[rest:]):  # 0,9
             number, what = f"{number}.{text[rest + 1 :]}", "a decimal point is needed"
-        raise _fault(text, rest, what, f"{name} {operator} {number}")
+        fix = f"{name} {operator} {number}"
+        if re.match(r"and\b|or\b|&|\|", text[rest:]):
+            fix += ", and a second entry for the other condition"
+        raise _fault(text, rest, what, fix)
     op = cast("Literal['>=', '>', '<=', '<']", operator)
     return ShortForm(name, Bound(op, value))
 
@@ -139,6 +142,16 @@ def read_number(value: object, name: str) -> Decimal:
     return _decimal(match.group(), percent=rest == "%")
 
 
+def _meant(name: str, operator: str, rest: str) -> str:
+    """Return the gate that may be meant by one with something else than a number."""
+    if _NUMBER.fullmatch(name) and rest:  # 0.9 <= acc
+        return f"{rest} {operator.translate(str.maketrans('<>', '><'))} {name}"
+    if re.match(r"\w+\s*[-+]", rest):  # main - 0.02
+        return f"{{metric: {name}, baseline: main, max_drop: 0.02}}"
+    found = _NUMBER.search(rest)
+    return f"{name} {operator} {found[0] if found else 0.75}"
+
+
 def _number_at(text: str, at: int, example: str) -> tuple[Decimal, int]:
     match = _NUMBER.match(text, at)
     if match is None or len(match.group()) > _LONGEST:
@@ -167,7 +180,8 @@ def _operator_fault(text: str, at: int, operator: str, name: str) -> ConditionEr
         what = f"unknown operator {operator!r}; did you mean {_MEANT[operator]!r}?"
         rest = text[at + len(operator) :].strip()
         return _fault(text, at, what, f"{name} {_MEANT[operator]} {rest}")
-    return _fault(text, at, "expected one of >=, >, <=, <", f"{name} >= 0.75")
+    fix = _meant(name, ">=", f"={text[at:]}")
+    return _fault(text, at, "expected one of >=, >, <=, <", fix)
 
 
 def _fault(text: str, at: int, what: str, fix: str) -> ConditionError:

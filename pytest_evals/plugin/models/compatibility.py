@@ -218,8 +218,9 @@ def _check_judges(
             why = _why_unfit_judge(source or text, use)
             if why and not ((source or text) and answers.is_hooked(source or text)):
                 where = f"{task.name} ({task.source}) needs a judge"
-                if source and use is not None:
-                    where = f"{use.place}: {use.name}"
+                if source:
+                    place, name = (use.place, use.name) if use else (task.source, name)
+                    where = f"{place}: {name}"
                 raise pytest.UsageError(f"{where}: {why}")
     try:
         if text:

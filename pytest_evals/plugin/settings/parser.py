@@ -142,6 +142,10 @@ _MEANT = {
 one that does something else, such as saving a baseline."""
 _LM_EVAL = {
     "--apply_chat_template": "--evals-apply-chat-template",
+    "--batch_size": "nothing: batches fit the memory (--evals-batch-tokens=N)",
+    "--confirm_run_unsafe_code": "--evals-allow-unsafe-code",
+    "--device": "--evals-device=NAME",
+    "--fewshot_as_multiturn": "nothing: examples are turns of a chat",
     "--gen_kwargs": "--evals-gen-kwargs=ARGS",
     "--include_path": "--evals-include-path=FOLDER",
     "--limit": "--evals-limit=N",

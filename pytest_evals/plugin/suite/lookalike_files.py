@@ -107,17 +107,21 @@ def _unnamed_module(path: Path, config: pytest.Config) -> Lookalike | None:
         return None
     if is_test_file(path, config) or matches(path, config.stash[OPTIONS].python_files):
         return None
+    from pytest_evals.dialects.lookalikes import Lookalike
+
+    problem = _misnamed_module(path)
+    return Lookalike(problem, is_error=False) if problem else None
+
+
+def _misnamed_module(path: Path) -> Problem | None:
     raw = raw_of(path)
     found = _DECORATED.search(raw) if b"pytest_evals" in raw else None
     if found is None:
         return None
-    from pytest_evals.dialects.lookalikes import Lookalike
-
     what = "has evals, but its name is not that of a test module, so they do not run"
     name = re.sub(r"^evals?_?|\W", "_", path.stem).strip("_")
     place = Place(path, raw.count(b"\n", 0, found.start()) + 1)
-    problem = Problem(what, place, f"rename it to eval_{name}.py")
-    return Lookalike(problem, is_error=False)
+    return Problem(what, place, f"rename it to eval_{name}.py")
 
 
 def record_eval_file(path: Path, config: pytest.Config) -> None:
@@ -183,8 +187,10 @@ def warn(problem: Problem) -> None:
 
 
 def nothing_found(folder: Path) -> Iterator[str]:
-    """Yield what an eval is, for a session without tests, and which file of another
-    tool is not read. ``folder``: the working directory."""
+    """Yield what an eval is, for a session without tests, and which files of the
+    working directory, ``folder``, are not read."""
+    for problem in filter(None, map(_misnamed_module, sorted(folder.glob("*.py")))):
+        yield f"{problem.where}: {problem.what}; {problem.fix}"
     for path in sorted(folder.glob("promptfooconfig.*")):
         yield (
             f"{path.name} is a file of promptfoo, which is not read; its assertions "

@@ -43,6 +43,10 @@ def _explained(session: pytest.Session, text: str) -> str:
             return text
         items = session.perform_collect([file], genitems=True)
         known = [item.nodeid.partition("::")[2] for item in items]
+        given = (one.partition("::")[2] for one in session.config.args if "::" in one)
+        # pytest leaves out the brackets of an id.
+        lost = (one for one in given if one.startswith(inside) and one not in known)
+        inside = next(lost, inside)
         hint = suggestion(inside, known) if known else ""
         list_all = f"list all ids: pytest {Place(path)} --collect-only -q"
         return f"{Place(path)}: unknown test {inside!r}{hint}\n  fix: {list_all}"

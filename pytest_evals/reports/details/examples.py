@@ -59,9 +59,7 @@ def example_lines(
 
 def error_of(record: Record) -> str:
     """Return why the document has no score, on one line; empty if it has one."""
-    if record.error:
-        return one_line(record.error)
-    return one_line(next((s.unscored for s in record.scores if s.unscored), ""))
+    return one_line(record.fault)
 
 
 def prompt_of(record: Record) -> str:
@@ -121,8 +119,7 @@ def document_lines(record: Record) -> list[str]:
     Summaries show only the first line. An error may have several lines; each is
     escaped.
     """
-    unscored = next((s.unscored for s in record.scores if s.unscored), "")
-    lines = safe_lines(record.error or unscored or "the answer is wrong")
+    lines = safe_lines(record.fault) or ["the answer is wrong"]
     lines += example_lines(record, "  ")
     scores = () if record.error else record.scores[:1]
     for score in scores:

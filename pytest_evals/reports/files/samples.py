@@ -158,7 +158,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "target_hash": _sha(_bytes(target)),
         "choices_hash": _sha(_indented(_choices(doc)))[:SHORT],
         "status": counts.status.value,
-        "error": record.error or _unscored(record),
+        "error": record.fault,
         "correct": counts.correct,
         "finish": [response.finish for response in record.responses],
         "tokens": {
@@ -204,14 +204,6 @@ def _exchange(exchange: Exchange) -> dict[str, Any]:
         "error": response.error,
         "finish": response.finish,
     }
-
-
-def _unscored(record: Record) -> str:
-    """Return why the first unscored score has no value."""
-    for score in record.scores:
-        if score.unscored:
-            return score.unscored
-    return ""
 
 
 def _times(responses: Sequence[Response]) -> dict[str, float]:
