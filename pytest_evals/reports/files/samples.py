@@ -25,7 +25,7 @@ from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc, as_list, unwatched
 from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.key import public_options
-from pytest_evals.core.record import Record, Score
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import (
     IMAGE_OPTIONS,
     PLACED_IMAGES,
@@ -158,7 +158,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "target_hash": _sha(_bytes(target)),
         "choices_hash": _sha(_indented(_choices(doc)))[:SHORT],
         "status": counts.status.value,
-        "error": record.fault,
+        "error": "" if counts.status is Status.SCORED else record.fault,
         "correct": counts.correct,
         "finish": [response.finish for response in record.responses],
         "tokens": {
