@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
@@ -94,6 +94,10 @@ class FunctionCalls:
         if self.traces is None:
             self.traces = Traces()
         return self.traces.traced(call, is_async=self._is_async)
+
+    def apart(self) -> AbstractContextManager[object]:
+        """Keep spans of the code inside out of the trace of the case around it."""
+        return nullcontext() if self.traces is None else self.traces.case()
 
     async def open(self) -> None:
         """Begin to measure how long coroutines block the event loop."""

@@ -140,6 +140,8 @@ class PythonModel(BackgroundModel):
         self._timings = Timings(self._usage)
         self._cap = SpendCap(self.name, self.label, max_requests)
         self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)
+        if self._sessions is not None:
+            self._sessions.apart = self._calls.apart
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -304,6 +306,8 @@ class PythonModel(BackgroundModel):
 
 def cost_of(value: object) -> float | None:
     """The cost in a return value; ``None`` if it is unknown."""
+    if isinstance(value, TracedValue):
+        value = value.value
     is_mapping = isinstance(value, Mapping)
     cost = value.get("cost") if is_mapping else getattr(value, "cost", None)  # type: ignore[attr-defined]
     return cost if is_finite(cost) and cost >= 0 else None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -51,6 +52,8 @@ class AppSessions:
     """Turns that were sent again, because their responses were stored."""
     faults: list[str] = field(default_factory=list)
     """Errors of sessions that were closed."""
+    apart: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Keeps spans of earlier turns out of the trace of a turn."""
     _waiting: dict[Key, list[AppSession]] = field(default_factory=dict)
     """Received messages → sessions that wait for the next turn."""
     _open: set[AppSession] = field(default_factory=set)
@@ -76,7 +79,8 @@ class AppSessions:
         session = waiting.pop() if waiting else await self._opened()
         try:
             if is_new and any(one.role == "assistant" for one in before):
-                await self._restore(session, request)
+                with self.apart():
+                    await self._restore(session, request)
             value = await self._called(session, request)
         except BaseException as error:
             await self._close(session, error)

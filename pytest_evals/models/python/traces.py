@@ -26,8 +26,9 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Response
-from pytest_evals.core.returned import calls_of, contexts_of
+from pytest_evals.core.returned import calls_of, contexts_of, json_value, text_of
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.python.returns import response_in
 
@@ -282,11 +283,12 @@ def _up(span: _Span, known: Mapping[int, _Span]) -> Iterator[_Span]:
 
 def _call(span: _Span, known: Mapping[int, _Span]) -> dict[str, Any]:
     get = span.attributes.get
-    name = get("gen_ai.tool.name") or get("tool.name")
+    names = (get("gen_ai.tool.name"), get("tool.name"), span.name)
+    texts = (str(one or "").removeprefix("execute_tool").strip() for one in names)
     arguments = _arguments(span)
     call = {
         "id": _id(span),
-        "name": str(name or span.name.removeprefix("execute_tool ")),
+        "name": next(filter(None, texts), "(no name)"),
         "arguments": {} if arguments is None else arguments,
     }
     result = get("gen_ai.tool.call.result", get("output.value"))
@@ -333,7 +335,7 @@ def _tokens(models: Sequence[_Span]) -> dict[str, int]:
 
 def _count(span: _Span, keys: Iterable[str]) -> int | None:
     values = (span.attributes.get(key) for key in keys)
-    return next((int(v) for v in values if isinstance(v, int | float)), None)
+    return next((int(v) for v in values if is_finite(v) and v >= 0), None)
 
 
 _COUNTS = {
@@ -355,8 +357,13 @@ def _texts(span: _Span) -> Iterator[dict[str, Any]]:
     """Yield the retrieved texts of a span."""
     listed = _json(span.attributes.get("gen_ai.retrieval.documents"))
     for one in listed if isinstance(listed, list) else _flattened(span):
-        text = one.get("text", one.get("content"))
-        found = {"id": one.get("id"), "text": text, "score": one.get("score")}
+        given = one if isinstance(one, Mapping) else {"text": one}
+        text, score = given.get("text", given.get("content")), given.get("score")
+        found = {
+            "id": given.get("id"),
+            "text": None if text is None else text_of(text),
+            "score": score if is_finite(score) else None,
+        }
         kept = {key: value for key, value in found.items() if value is not None}
         if {"id", "text"} & kept.keys():
             yield kept
@@ -374,10 +381,8 @@ def _flattened(span: _Span) -> Iterator[Mapping[str, Any]]:
 
 
 def _json(value: Any) -> Any:
-    """The value of JSON text; other values and texts as they are."""
-    if not isinstance(value, str):
-        return list(value) if isinstance(value, tuple) else value
+    """The value of JSON text; other values are JSON values as they are, or texts."""
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+        return json_value(json.loads(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)

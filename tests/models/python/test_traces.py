@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals import evaluate
 from pytest_evals.models.python.traces import Traces
 
 trace = pytest.importorskip("opentelemetry.trace")
@@ -216,3 +217,77 @@ def test_a_call_that_a_model_only_asked_for_is_not_counted():
     )
     assert found["calls"] == ()
     assert found["usage"] == {"requests": 1, "input_tokens": 5, "output_tokens": 2}
+
+
+TOOL = {"name": "execute_tool pay", "gen_ai__operation__name": "execute_tool"}
+RETRIEVAL = {"name": "retrieval", "gen_ai__operation__name": "retrieval"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "field", "expected"),
+    [
+        ({**TOOL, "name": "execute_tool "}, "name", "(no name)"),
+        ({**TOOL, "gen_ai__tool__name": 5}, "name", "5"),
+        *(
+            ({**TOOL, "gen_ai__tool__call__arguments": text}, "arguments", text)
+            for text in ('{"a": NaN}', '{"a": 1e999}', "[" * 9000 + "]" * 9000, "{")
+        ),
+        ({**TOOL, "gen_ai__tool__call__result": float("inf")}, "result", "inf"),
+        ({**TOOL, "gen_ai__tool__call__result": "-Infinity"}, "result", "-Infinity"),
+    ],
+)
+def test_odd_attributes_of_tools_stay_text(attributes, field, expected):
+    (call,) = spans(**attributes)["calls"]
+    assert call[field] == expected
+
+
+def test_odd_documents_and_counts_do_not_end_the_run():
+    given = ["a", 1, None, {"id": 2, "content": {"x": 1}, "score": "high"}, {"a": 1}]
+    found = spans(**RETRIEVAL, gen_ai__retrieval__documents=json.dumps(given))
+    expected = [{"text": "a"}, {"text": "1"}, {"id": 2, "text": '{"x": 1}'}]
+    assert [*found["contexts"]] == expected
+    found = spans(
+        name="chat m",
+        gen_ai__operation__name="chat",
+        gen_ai__usage__input_tokens=float("inf"),
+        gen_ai__usage__output_tokens=-1,
+    )
+    assert found["usage"] == {"requests": 1}
+
+
+class Spanning:
+    """Each turn is a call of a tool; earlier turns cannot be restored."""
+
+    version = "1"
+
+    def respond(self, messages):
+        name, tracer = messages[-1]["content"], trace.get_tracer("test")
+        kind = {"gen_ai.operation.name": "execute_tool"}
+        with tracer.start_as_current_span(f"execute_tool {name}", attributes=kind):
+            return {"text": name, "cost": 0.25}
+
+
+def test_a_turn_has_its_own_calls_even_if_earlier_ones_are_sent_again(tmp_path):
+    def talk(*turns):
+        path = tmp_path / "talk.yaml"
+        path.write_text(
+            f"traces: true\nrows: [{{id: a, turns: {json.dumps(turns)}}}]\n"
+            "score: {call_order: [one, two, three]}\n"
+        )
+        (task,) = evaluate(path, Spanning, folder=tmp_path / ".evals").tasks
+        return task.records[0].exchanges
+
+    talk("one", "two")
+    answers = [one.response for one in talk("one", "two", "three")]
+    calls = [[call["name"] for call in one.calls] for one in answers]
+    assert calls == [["one"], ["two"], ["three"]]
+
+
+def test_costs_of_traced_cases_count_for_the_cap(tmp_path):
+    rows = [{"id": f"a{n}"} for n in range(100)]
+    text = "traces: true\nprompt: '{{id}}'\nscore: {contains: a}\n"
+    (tmp_path / "case.yaml").write_text(f"{text}rows: {json.dumps(rows)}\n")
+    result = evaluate(tmp_path / "case.yaml", Spanning, max_cost=0.5)
+    assert "max_cost=0.5" in result.partial
+    # The first one alone, then as many as are called at a time.
+    assert [one.error for one in result.tasks[0].records].count("") < 20

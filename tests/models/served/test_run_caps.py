@@ -55,6 +55,30 @@ def test_requests_of_all_models_count_together(served, specs):
     assert "spend cap of the run reached: max_requests=8" in result.partial
 
 
+def test_caps_hold_for_functions_and_for_several_models_together():
+    called = []
+
+    def bot(prompt):
+        called.append(prompt)
+        return {"text": "hi", "cost": 0.25}
+
+    def grader(prompt):
+        called.append(prompt)
+        return '{"reason": "", "pass": true}'
+
+    rows = [{"prompt": f"row {n}"} for n in range(6)]
+    scorer = ev.judge("Good?")
+    result = evaluate(rows, bot, score=[scorer], judge=grader, max_requests=8)
+    assert len(called) == 8
+    assert scored(result) == 2
+    called.clear()
+    both = evaluate(rows, {"a": bot, "b": bot}, score="exact", max_requests=8)
+    assert len(called) == 8
+    assert "max_requests=8" in both["b"].partial
+    many = [{"prompt": f"row {n}"} for n in range(100)]
+    assert "max_cost=1" in evaluate(many, bot, score="exact", max_cost=1.0).partial
+
+
 def test_costs_of_all_models_count_together(served, specs):
     whole = run(specs, n=2)
     assert scored(whole) == 2 and len(served.bodies) == 4
