@@ -33,7 +33,7 @@ from pytest_evals.run.arguments import (
     with_checked_arguments,
 )
 from pytest_evals.run.config import RunConfig, StopMode
-from pytest_evals.run.evaluation import Evaluation
+from pytest_evals.run.evaluation import EvaluateCall
 from pytest_evals.run.interrupts import repeating_interrupts
 from pytest_evals.run.model_comparison import check_several, models_of
 from pytest_evals.run.notebook import in_own_thread
@@ -164,7 +164,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         keeps_records=True,
         writes=folder is not None or bool(compare),
     )
-    call = Evaluation(
+    call = EvaluateCall(
         config=config,
         sources=sources,
         options=options or TaskOptions(),

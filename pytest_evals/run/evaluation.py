@@ -56,7 +56,7 @@ NO_JUDGE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class EvaluateCall:
     """A call of ``evaluate()``: its arguments."""
 
     config: RunConfig
@@ -75,13 +75,13 @@ class Evaluation:
     runs: dict[str, Path] = field(default_factory=dict)
     """Name of each model → the folder of its run."""
 
-    def with_judge(self, given: str | ModelLike) -> Evaluation:
+    def with_judge(self, given: str | ModelLike) -> EvaluateCall:
         """Return the call with a judge."""
         judge = given if isinstance(given, str) else model_of(given, "judge")
         name = judge if isinstance(judge, str) else judge.name
         return replace(self, judge=judge, config=replace(self.config, judge=name))
 
-    def with_model(self, name: str, given: OneModel) -> Evaluation:
+    def with_model(self, name: str, given: OneModel) -> EvaluateCall:
         """Return the call for one model."""
         tested = given if isinstance(given, str) else model_of(given, "model")
         spec = tested if isinstance(tested, str) else ""
