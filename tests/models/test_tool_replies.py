@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ def deepseek(*calls: str) -> str:
 
 def call(name: str, **arguments: object) -> dict:
     return {"name": name, "arguments": arguments}
+
+
+NOTE = call("note", text="<tool_call></tool_call> </think> [TOOL_CALLS] <|tool_call|>")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +141,100 @@ def call(name: str, **arguments: object) -> dict:
         (PYTHONIC, "[pay(4)]", "[pay(4)]", []),
         (PYTHONIC, "[pay(amount=open('x'))]", "[pay(amount=open('x'))]", []),
         (PYTHONIC, "[1, 2]", "[1, 2]", []),
+        (LLAMA, '[{"name": "a", "parameters": {}}, 1]', ..., []),
+        (LLAMA, '{"name": "a", "parameters": {}}; {"name": "b"', ..., []),
+        (
+            LLAMA,
+            '<think>{"name": "b"}</think>\n{"name": "a", "parameters": {}}',
+            '<think>{"name": "b"}</think>',
+            [call("a")],
+        ),
+        # Tags in arguments, also those of reasoning.
+        *(
+            (form, start + json.dumps(NOTE) + end, "", [NOTE])
+            for form, start, end in (
+                (HERMES, "<tool_call>", "</tool_call>"),
+                (MISTRAL, "[TOOL_CALLS] [", "]"),
+                (GRANITE, "<|tool_call|>[", "]"),
+            )
+        ),
+        (
+            QWEN_CODER,
+            "<tool_call><function=note><parameter=text>\n<tool_call> </parameter> "
+            "<think>\n</parameter></function></tool_call>",
+            "",
+            [call("note", text="<tool_call> </parameter> <think>")],
+        ),
+        # The prompt has opened the reasoning; it ends twice, or not at all.
+        (HERMES, f"<tool_call>{PAY}</tool_call></think>No.", ..., []),
+        (
+            HERMES,
+            f"a</think>b<think><tool_call>{PAY}</think>c<tool_call>{REFUND}",
+            f"a</think>b<think><tool_call>{PAY}</think>c",
+            [call("refund")],
+        ),
+        (HERMES, f"a<think><tool_call>{PAY}</tool_call>", ..., []),
+        # JSON that goes on, text instead of the closing tag, other keys, cut off.
+        *(
+            (HERMES, f"A <tool_call>{body}", ..., [])
+            for body in (
+                f"{PAY}}}</tool_call>",
+                f"{PAY} and more</tool_call>",
+                f"{PAY}, {REFUND}</tool_call>",
+                f"{PAY} Paid.",
+                '{"name": "pay", "parameters": {"amount": 4}}</tool_call>',
+                '{"arguments": {}}</tool_call>',
+                '{"name": ["pay"], "arguments": {}}</tool_call>',
+                '{"name": "pay", "arguments": {"amount": NaN}}</tool_call>',
+                '"pay"</tool_call>',
+                "[]</tool_call>",
+                PAY[:-1],
+                PAY[:9],
+                "",
+                '{"name": "pay", "arguments": ' + '{"a":' * 3000 + "1" + "}" * 3001,
+            )
+        ),
+        (
+            HERMES,
+            f"A <tool_call>{PAY}</tool_call> B <tool_call>{REFUND[:-4]}",
+            f"A  B <tool_call>{REFUND[:-4]}",
+            [call("pay", amount=4)],
+        ),
+        (
+            HERMES,
+            f"<tool_call>{{'name': 1}}</tool_call>\n<tool_call>\n{PAY}\n</tool_call>é",
+            "<tool_call>{'name': 1}</tool_call>\né",
+            [call("pay", amount=4)],
+        ),
+        (
+            HERMES,
+            '<tool_call>{"name": "écrire", "arguments": {"à": {"b": {"c": ["}"]}}}}'
+            "</tool_call>",
+            "",
+            [call("écrire", **{"à": {"b": {"c": ["}"]}}})],
+        ),
+        *(
+            (MISTRAL, f"A [TOOL_CALLS]{body}", ..., [])
+            for body in (
+                f" [{PAY}",
+                f" [{PAY}]]",
+                f" [{PAY}], [{REFUND}]",
+                f" [{PAY}, 1]",
+                " []",
+                'pay[ARGS]{"amount": 4',
+                'pay[ARGS]{"amount": 4}}',
+                'pay[ARGS]["a"]',
+                "see {1}",
+            )
+        ),
+        (
+            MISTRAL,
+            f'[TOOL_CALLS] [{PAY}]\nPaid. [TOOL_CALLS]refund[ARGS]{{}} see {{"b": 2}}',
+            'Paid.  see {"b": 2}',
+            [call("pay", amount=4), call("refund")],
+        ),
+        (GRANITE, f"<|tool_call|>[{PAY}] Paid.", ..., []),
+        (GLM, "<tool_call>pay<arg_key>a</arg_key><arg_value>1</arg_value>", ..., []),
         (MISTRAL, "[TOOL_CALLS] [{", "[TOOL_CALLS] [{", []),
         (MISTRAL, f"<tool_call>{PAY}</tool_call>", f"<tool_call>{PAY}</tool_call>", []),
     ],
@@ -145,7 +243,30 @@ def test_calls_are_read_in_the_format_of_the_template(template, text, answer, ca
     parse = parser_of(template)
     assert parse is not None
     found = parse(text, TYPES)
+    answer = text if answer is ... else answer
     assert (found.text, [*found.calls]) == (answer, calls)
+
+
+@pytest.mark.parametrize(
+    ("template", "start", "part"),
+    [
+        (QWEN_CODER, "<tool_call><function=a>", "<parameter=b>1</parameter>"),
+        (GLM, "<tool_call>a", "<arg_key>b</arg_key><arg_value>1</arg_value>"),
+        (GLM, "<tool_call>a", "<arg_key>"),
+        (HERMES, "", "<tool_call>"),
+        (HERMES, "<tool_call>", "["),
+        (MISTRAL, "", "[TOOL_CALLS] ["),
+        (DEEPSEEK, "", "<｜tool▁call▁begin｜>a<｜tool▁sep｜>"),
+        (PYTHONIC, "", "[a("),
+    ],
+)
+def test_a_long_reply_that_is_cut_off_takes_no_time(template, start, part):
+    text = start + part * 2000
+    parse = parser_of(template)
+    assert parse is not None
+    began = time.process_time()
+    assert (parse(text, {}).text, parse(text, {}).calls) == (text, ())
+    assert time.process_time() - began < 5
 
 
 def test_the_documentation_lists_the_formats():
@@ -242,8 +363,9 @@ def asked(prompt: str, **changes) -> Generate:
             "",
             [call("pay", amount=4), call("refund")],
         ),
+        (HERMES, f"<tool_call>{PAY}", "", [call("pay", amount=4)]),
     ],
-    ids=["Hermes", "Mistral"],
+    ids=["Hermes", "Mistral", "the last tag is missing"],
 )
 def test_a_model_gets_tools_and_its_calls_are_read(
     tmp_path, template, reply, text, calls

@@ -45,10 +45,7 @@ class ToolReplies:
         tools = str(dict(request.options)[TOOLS] or "")
         found = self._parser(response.text, parameter_types(tools))
         self._n_unread += found.is_unread
-        calls = [dict(call) for call in found.calls]
-        if calls and response.finish == "length":
-            calls[-1]["truncated"] = True
-        return replace(response, text=self._plain(found.text), calls=tuple(calls))
+        return replace(response, text=self._plain(found.text), calls=found.calls)
 
     def _plain(self, text: str) -> str:
         """The text without special tokens."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.core.returned import calls_of
@@ -24,22 +24,17 @@ UNREAD = "replies with tool calls that cannot be read exactly stay text"
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"\s*")
-_NAMED = re.compile(r"\s*([\w.-]{1,64})(?:\[CALL_ID\]([\w-]+))?(?:\[ARGS\])?\s*(?=\{)")
-_FUNCTION = re.compile(
-    r"\s*<function=([\w.-]+)>\s*((?:<parameter=.*?</parameter>\s*)*)</function>"
-    r"\s*(?:</tool_call>)?",
-    re.DOTALL,
-)
+_NAMED = re.compile(r"\s*([\w.-]{1,64})(?:\[CALL_ID\]([\w-]+))?(?:\[ARGS\]\s*)?(?=\{)")
+_FUNCTION = re.compile(r"\s*<function=([\w.-]+)>\s*")
 _PARAMETER = re.compile(
-    r"<parameter=([^>]+)>\n?(.*?)\n?</parameter>\s*(?=<parameter=|$)", re.DOTALL
-)
-_PAIRS = re.compile(
-    r"\s*([\w.-]+)\s*((?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)*)"
-    r"</tool_call>",
+    r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>\s*(?=<parameter=|</function>)",
     re.DOTALL,
 )
+_NAME = re.compile(r"\s*([\w.-]+)\s*")
 _PAIR = re.compile(
-    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL
+    r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)</arg_value>\s*"
+    r"(?=<arg_key>|</tool_call>)",
+    re.DOTALL,
 )
 _FENCED = re.compile(
     r"\s*function<｜tool▁sep｜>([^\n]+)\n```json\n(.*?)\n```\s*<｜tool▁call▁end｜>",
@@ -49,8 +44,13 @@ _PLAIN = re.compile(r"\s*([^<\n]+)<｜tool▁sep｜>(.*?)<｜tool▁call▁end�
 _LLAMA_TAGS = re.compile(
     r"<\|(?:python_tag|python_start|python_end|eot_id|eom_id|eot|eom|end_of_text)\|>"
 )
-_LLAMA_START = re.compile(r'\s*(?:<\|python_(?:tag|start)\|>|\[?\s*\{\s*"name"|\[\w)')
-_THOUGHT = "</think>"
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_LLAMA_START = (
+    rf"(?:\A|(?<={_THOUGHT_END}))"
+    r'(?=\s*(?:<\|python_(?:tag|start)\|>|\[?\s*\{\s*"name"|\[\w))'
+)
+_TOOL_CALL, _CLOSING = "<tool_call>", "</tool_call>"
+_KEYS = {"name", "arguments", "id"}
 
 
 class ParsedReply(NamedTuple):
@@ -62,8 +62,9 @@ class ParsedReply(NamedTuple):
     is_unread: bool = False
 
 
-_Read = Callable[[str, ParameterTypes], tuple[list[Any], str]]
-"""Text after an opening tag and types of parameters → calls, and the text behind them.
+_Read = Callable[[str, ParameterTypes], tuple[Sequence[Any], str]]
+"""Text after an opening tag and types of parameters → calls, and the text behind them,
+which may have further ones.
 
 Raises:
     ValueError: It is not a call.
@@ -89,29 +90,34 @@ class ToolFormat(NamedTuple):
 
     def __call__(self, text: str, types: ParameterTypes) -> ParsedReply:
         """The calls after the reasoning of a reply; text around them is its text."""
-        end = text.rfind(_THOUGHT)
-        start = end + len(_THOUGHT) if end >= 0 else 0
-        if end < 0 and "<think>" in text:  # reasoning that did not end
-            return ParsedReply(text, ())
-        thought, rest = text[:start], text[start:]
-        first, pieces = "", [rest] if _LLAMA_START.match(rest) else []
-        if self.opening:
-            first, *pieces = rest.split(self.opening)
-        kept, calls, is_unread = [first], list[Mapping[str, Any]](), False
-        for piece in pieces:
-            try:
-                given, behind = self.read(piece, types)
-                calls += calls_of(given)
-                kept.append(behind)
-            except (ValueError, TypeError, RecursionError):
-                is_unread = True
-                kept.append(self.opening + piece)
+        kept, calls, is_unread = list[str](), list[Mapping[str, Any]](), False
+        opening = re.escape(self.opening) or _LLAMA_START
+        search, at = re.compile(f"{_THOUGHT}|{_THOUGHT_END}|{opening}").search, 0
+        while mark := search(text, at):
+            kept.append(text[at : mark.start()])
+            at = mark.end()
+            if mark[0] == _THOUGHT:
+                end = text.find(_THOUGHT_END, at)
+                at = end + len(_THOUGHT_END) if end >= 0 else len(text)
+                kept.append(text[mark.start() : at])
+            elif mark[0] == _THOUGHT_END:  # the prompt has opened the reasoning
+                kept, calls, is_unread = [text[:at]], [], False
+            else:
+                try:
+                    given, behind = self.read(text[at:], types)
+                    calls += calls_of(given)
+                    at = len(text) - len(behind)
+                except (ValueError, TypeError, RecursionError):
+                    is_unread = True
+                    kept.append(mark[0])
+                    if not self.opening:
+                        break
         if not calls:
             return ParsedReply(text, (), is_unread)
-        answer = "".join(kept)
+        answer = "".join([*kept, text[at:]])
         for tag in self.dropped:
             answer = answer.replace(tag, "")
-        return ParsedReply(thought + answer.strip(), tuple(calls), is_unread)
+        return ParsedReply(answer.strip(), tuple(calls), is_unread)
 
 
 def parser_of(template: str) -> ToolFormat | None:
@@ -119,64 +125,76 @@ def parser_of(template: str) -> ToolFormat | None:
     return next((one for one in FORMATS if re.search(one.signs, template)), None)
 
 
-def _json_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
+def _json_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
     """One JSON object, or a list of them; the last closing tag may be missing."""
-    found, at = _value(piece, 0)
-    calls = found if isinstance(found, list) else [found]
-    if not calls or not all(map(_is_call, calls)):
+    found, behind = _objects(piece)
+    if behind.startswith(_CLOSING):
+        return found, behind.removeprefix(_CLOSING)
+    if behind and not behind.startswith(_TOOL_CALL):
         raise ValueError
-    return calls, piece[at:].lstrip().removeprefix("</tool_call>")
+    return found, behind
 
 
-def _is_call(given: Any) -> bool:
-    return isinstance(given, dict) and isinstance(given.get("name"), str)
-
-
-def _mistral_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
-    if piece.lstrip().startswith("["):
-        listed, at = _value(piece, 0)
-        if not all(isinstance(one, dict) for one in listed):
-            raise ValueError
-        return listed, piece[at:]
-    calls = [*_named(piece)]
-    if not calls:
-        raise ValueError
-    return [call for call, _ in calls], piece[calls[-1][1] :]
-
-
-def _named(piece: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield ``NAME[ARGS]{…}`` calls, each with the position behind it."""
-    at = 0
-    while match := _NAMED.match(piece, at):
+def _mistral_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
+    """A JSON list, or one ``NAME[ARGS]{…}``; text may follow."""
+    if match := _NAMED.match(piece):
         arguments, at = _value(piece, match.end())
         call = {"name": match[1], "arguments": arguments}
-        yield call | ({"id": match[2]} if match[2] else {}), at
+        found, behind = [call | ({"id": match[2]} if match[2] else {})], piece[at:]
+    else:
+        found, behind = _objects(piece)
+    if behind.lstrip().startswith(("]", "}", ",", ":", '"')):
+        raise ValueError  # the JSON goes on
+    return found, behind
 
 
-def _tagged_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
+def _objects(piece: str) -> tuple[list[Any], str]:
+    """The calls in a JSON object or list, and the text behind it."""
+    found, at = _value(piece, 0)
+    calls = found if isinstance(found, list) else [found]
+    if not calls or not all(
+        isinstance(one, dict) and one.keys() <= _KEYS for one in calls
+    ):
+        raise ValueError
+    return calls, piece[at:].lstrip()
+
+
+def _tagged_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
     """``<function=NAME><parameter=KEY>value</parameter></function>``."""
-    return _cast_calls(_FUNCTION, _PARAMETER, piece, types)
+    calls, behind = _cast_calls(_FUNCTION, _PARAMETER, "</function>", piece, types)
+    return calls, behind.lstrip().removeprefix(_CLOSING)
 
 
-def _pair_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
+def _pair_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
     """``NAME<arg_key>KEY</arg_key><arg_value>value</arg_value>``."""
-    return _cast_calls(_PAIRS, _PAIR, piece, types)
+    return _cast_calls(_NAME, _PAIR, _CLOSING, piece, types)
 
 
 def _cast_calls(
-    whole: re.Pattern[str], part: re.Pattern[str], piece: str, types: ParameterTypes
-) -> tuple[list[Any], str]:
+    head: re.Pattern[str],
+    part: re.Pattern[str],
+    closing: str,
+    piece: str,
+    types: ParameterTypes,
+) -> tuple[Sequence[Any], str]:
     """A call whose values are texts, with the types of the tool's parameters."""
-    match = whole.match(piece)
+    match = head.match(piece)
     if match is None:
         raise ValueError
-    known = types.get(match[1], {})
-    pairs = [(key.strip(), value) for key, value in part.findall(match[2])]
-    arguments = {key: cast_text(value, known.get(key)) for key, value in pairs}
-    return [{"name": match[1], "arguments": arguments}], piece[match.end() :]
+    name, arguments, at = match[1], dict[str, Any](), match.end()
+    while match := part.match(piece, at):
+        key = match[1].strip()
+        if key in arguments:
+            raise ValueError
+        arguments[key] = cast_text(match[2], types.get(name, {}).get(key))
+        at = match.end()
+    if not piece.startswith(closing, at):
+        raise ValueError
+    call = {"name": name, "arguments": arguments}
+    return [call], piece[at + len(closing) :]
 
 
-def _deepseek_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
+def _deepseek_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
     match = _FENCED.match(piece) or _PLAIN.match(piece)
     if match is None:
         raise ValueError
@@ -184,7 +202,7 @@ def _deepseek_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
     return [call], piece[match.end() :]
 
 
-def _llama_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
+def _llama_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]:
     """JSON objects with ``parameters``, in a list or separated by semicolons; or calls
     in Python's syntax. Nothing else is in the reply."""
     body = _LLAMA_TAGS.sub("", piece).strip()
@@ -200,7 +218,8 @@ def _llama_calls(piece: str, types: ParameterTypes) -> tuple[list[Any], str]:
             if body[at] != ";":
                 raise ValueError
             at += 1
-    if not calls or not all(_is_call(one) and "parameters" in one for one in calls):
+    keys = [{*one} if isinstance(one, dict) else {} for one in calls]
+    if not keys or any(one != {"name", "parameters"} for one in keys):
         raise ValueError
     return [{"name": one["name"], "arguments": one["parameters"]} for one in calls], ""
 
@@ -212,7 +231,6 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     return _DECODER.raw_decode(text, blank.end())
 
 
-_TOOL_CALL = "<tool_call>"
 FORMATS = (
     ToolFormat("Mistral", r"\[TOOL_CALLS\]", "[TOOL_CALLS]", _mistral_calls),
     ToolFormat("Qwen3-Coder", "<function=", _TOOL_CALL, _tagged_calls),
