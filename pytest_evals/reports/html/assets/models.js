@@ -14,7 +14,7 @@ function modelsPage(data) {
 
   function draw() {
     const found = data.documents.filter(matches);
-    matrix.replaceChildren(...found.slice(0, state.shown).map((doc) => documentRow(doc)));
+    matrix.replaceChildren(...found.slice(0, state.shown).map((doc) => documentRow(doc, data.models)));
     count.textContent = `${found.length.toLocaleString("en")} of ${data.documents.length.toLocaleString("en")} documents`;
     more.textContent = `${Math.min(SHOWN, found.length - state.shown)} more`;
     more.hidden = found.length <= state.shown;
@@ -40,7 +40,7 @@ function modelsPage(data) {
     data.refused.map((text) => h("p", {}, `warning: ${text}`)),
     h("div.wide", {}, h("table", {},
       h("thead", {}, h("tr", {}, h("th", {}, "task"), h("th", {}, "metric"), names)),
-      h("tbody", {}, data.metrics.map((row) => metricRow(row))))),
+      h("tbody", {}, data.metrics.map((row) => metricRow(row, data.models))))),
     data.documents.length > 0 && [
       h("h2", {}, "Documents"),
       h("p.choices", {}, choice, " ", search, " ", count),
@@ -61,17 +61,17 @@ function filterTitle(data, name) {
   return `${name} (${n.toLocaleString("en")})`;
 }
 
-function metricRow(row) {
-  return h("tr", {}, h("td", {}, row.task), h("td", {}, row.metric), row.cells.map((cell) =>
-    h(cell.better === null ? "td" : `td.${cell.better ? "good" : "bad"}`, {},
+function metricRow(row, models) {
+  return h("tr", {}, h("td", {}, row.task), h("td", {}, row.metric), row.cells.map((cell, n) =>
+    h(cell.better === null ? "td" : `td.${cell.better ? "good" : "bad"}`, { "data-model": models[n] },
       h("strong", {}, cell.value),
       [cell.change && `${cell.change} ${cell.limits}`, cell.p && `p ${cell.p}`, cell.rank && `rank ${cell.rank}, first ${cell.first}`]
         .filter(Boolean).map((text) => h("div.soft", {}, text)))));
 }
 
-function documentRow(doc) {
+function documentRow(doc, models) {
   return h("tr", {}, h("td", {}, `${doc.task}[${doc.id}]`), h("td", {}, doc.target), doc.correct.map((correct, n) =>
-    h(correct === null ? "td" : `td.${correct ? "good" : "bad"}`, {},
+    h(correct === null ? "td" : `td.${correct ? "good" : "bad"}`, { "data-model": models[n] },
       `${correct === null ? "–" : correct ? "✓" : "✗"} `, doc.answers[n])));
 }
 
