@@ -17,7 +17,7 @@ LevelName = Literal["auto", "process", "bwrap", "docker", "off"]
 LEVELS: tuple[LevelName, ...] = ("auto", "process", "bwrap", "docker", "off")
 CONFINED = frozenset({"bwrap", "docker"})
 """Levels that are a security boundary."""
-VERSION = 1
+VERSION = 2
 """Version of the verdicts: increased when one could change."""
 _INSIDE = Path(__file__).parent
 _START = (

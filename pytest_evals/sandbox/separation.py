@@ -16,12 +16,12 @@ _MODULES = frozenset(
         "subprocess",
         "sys",
         "threading",
-        "unittest",
     ]
 )
 """Tests that import these look at the program's process, or replace parts of it."""
 _NAMES = frozenset({"__name__", "eval", "exec", "globals", "locals", "vars"})
-_KINDS = (ast.ClassDef, ast.AsyncFunctionDef, ast.Await)
+_KINDS = (ast.AsyncFunctionDef, ast.Await)
+_TEST_CASES = frozenset({"TestCase", "unittest.TestCase"})
 
 
 def needs_one_process(tests: str) -> bool:
@@ -36,8 +36,19 @@ def needs_one_process(tests: str) -> bool:
     return not (
         _NAMES.isdisjoint(used_names(tree))
         and _MODULES.isdisjoint(imported_modules(tree))
-        and not any(isinstance(node, _KINDS) for node in ast.walk(tree))
+        and not any(map(_looks_inside, ast.walk(tree)))
     )
+
+
+def _looks_inside(node: ast.AST) -> bool:
+    """Return whether a node needs the program in the tests' interpreter: asynchronous
+    code, a class other than test cases, or a replacement by ``unittest.mock``."""
+    if isinstance(node, ast.ClassDef):
+        bases = {ast.unparse(base) for base in node.bases}
+        return not bases or not bases <= _TEST_CASES
+    name = getattr(node, "module", None) or getattr(node, "attr", "")
+    names = {name, *(one.name for one in getattr(node, "names", ()) if one is not str)}
+    return isinstance(node, _KINDS) or not names.isdisjoint({"mock", "unittest.mock"})
 
 
 def used_names(tree: ast.AST) -> Iterator[str]:

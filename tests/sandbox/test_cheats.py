@@ -43,6 +43,25 @@ CHEATS = {
     "swallows-the-alarm": "import time, signal\nsignal.signal(signal.SIGALRM, lambda *x: None)\n"
     "end = time.time() + 60\nwhile time.time() < end:\n    try: time.sleep(60)\n"
     "    except BaseException: pass\ndef add(a, b): return a + b",
+    "dies-with-an-object": "import os\nclass X:\n    def __del__(self): os._exit(0)\n"
+    "x = X()\ndef add(a, b):\n    global x\n    x = None\n    return 7",
+    "thread-outlives": "import os, threading, time\n"
+    "threading.Thread(target=lambda: (time.sleep(0.2), os._exit(0))).start()\n"
+    "def add(a, b):\n    time.sleep(5)\n    return 5",
+    "signal-handler": "import os, signal\n"
+    "for n in (2, 14, 15, 24): signal.signal(n, lambda *x: os._exit(0))\n"
+    "def add(a, b):\n    os.kill(os.getpid(), 15)\n    return 7",
+    "imports": "import builtins, os, sys\nclass F:\n"
+    "    def find_spec(self, *x): os._exit(0)\nsys.meta_path.insert(0, F())\n"
+    "sys.modules.clear()\nbuiltins.__import__ = lambda *x: os._exit(0)\n"
+    "builtins.exec = builtins.compile = lambda *x: None\ndef add(a, b): return 7",
+    "claims-a-class": EQUAL + "    __class__ = property(lambda self: int)\n"
+    "def add(a, b): return E()",
+    "own-modules": "import sys, types\nm = types.ModuleType('json')\n"
+    "m.dumps, m.loads = lambda *x, **y: '5', lambda *x: 5\n"
+    "sys.modules.update(json=m, pickle=m, marshal=m)\ndef add(a, b): return 7",
+    "memory-of-integers": "import ctypes\ndef add(a, b):\n"
+    "    ctypes.memmove(id(7) + 24, id(5) + 24, 4)\n    return 7",
     "sitecustomize": "open('sitecustomize.py', 'w').write('x')\n"
     "open('math.py', 'w').write('isclose = lambda *x: True')\ndef add(a, b): return 7",
 }
@@ -78,6 +97,59 @@ def test_a_correct_program_passes_the_tests_of_the_cheats(sandbox):
 )
 def test_an_object_that_equals_everything_decides_no_comparison(sandbox_at, tests):
     code = EQUAL + "def add(a, b): return E()"
+    assert sandbox_at("process").test(code, tests, 3) != "passed"
+
+
+UNITTEST = """
+import unittest
+
+class Tests(unittest.TestCase):
+    def setUp(self):
+        self.five = 5
+
+    def test_value(self):
+        self.assertEqual(add(2, 3), self.five)
+
+    def test_error(self):
+        with self.assertRaises(TypeError):
+            add(1)
+
+result = unittest.TextTestRunner().run(
+    unittest.defaultTestLoader.loadTestsFromTestCase(Tests)
+)
+assert result.wasSuccessful()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "is_right"),
+    [
+        ("def add(a, b): return a + b", True),
+        ("def add(a, b): return 7", False),
+        (EQUAL + "def add(a, b): return E()", False),
+        (
+            "import unittest\nunittest.TestCase.assertEqual = lambda *x: None\n"
+            "unittest.TestCase.assertRaises = lambda *x: unittest.mock.MagicMock()\n"
+            "def add(a, b): return 7",
+            False,
+        ),
+        (
+            "import unittest\nclass R:\n    def wasSuccessful(self): return True\n"
+            "unittest.TextTestRunner.run = lambda *x: R()\ndef add(a, b): return 7",
+            False,
+        ),
+        ("import os\ndef add(a, b): os._exit(0)", False),
+    ],
+)
+def test_a_program_cannot_patch_unittest(sandbox_at, code, is_right):
+    """Test cases run in the process of the tests."""
+    verdict = sandbox_at("process").test(code, UNITTEST, 4)
+    assert (verdict == "passed") == is_right
+
+
+def test_tests_that_catch_every_exception_do_not_hide_the_end(sandbox_at):
+    tests = "try:\n    add(2, 3)\nexcept BaseException:\n    pass"
+    code = "import os\ndef add(a, b): os._exit(0)"
     assert sandbox_at("process").test(code, tests, 3) != "passed"
 
 

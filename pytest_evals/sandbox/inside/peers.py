@@ -33,22 +33,28 @@ class Peer:
         self._descriptor = descriptor
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
+        # Also here, because tests may catch every exception, as unittest does.
+        self.has_ended, self.uncrossed = False, ""
+
+    def _end(self) -> NoReturn:
+        self.has_ended = True
+        raise ProgramEnded from None
 
     def send(self, message: Any) -> None:
         """Send a message."""
         try:
             write_all(self._descriptor, frame(message))
         except OSError:
-            raise ProgramEnded from None
+            self._end()
 
     def receive(self) -> Any:
         """Return the next message of the other end."""
         try:
             message = read_frame(self._descriptor)
         except (EOFError, OSError, ValueError):
-            raise ProgramEnded from None
+            self._end()
         if not isinstance(message, dict):
-            raise ProgramEnded
+            self._end()
         return message
 
     def encoded(self, value: Any) -> Any:
@@ -64,7 +70,8 @@ class Peer:
         if isinstance(value, Remote):
             return {"handle": [_OTHER[self.side], value._evals_number]}
         if self.side == "tests" and not callable(value):
-            raise CannotCross(type(value).__name__)
+            self.uncrossed = type(value).__name__
+            raise CannotCross(self.uncrossed)
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = len(self._objects)

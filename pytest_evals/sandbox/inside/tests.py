@@ -6,7 +6,7 @@ import builtins
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .peers import CannotCross, Peer, ProgramEnded
+from .peers import Peer, ProgramEnded
 
 if TYPE_CHECKING:
     import ast
@@ -26,9 +26,12 @@ def outcome(descriptor: int, source: str) -> str:
         first = peer.receive()
         if "ready" not in first:
             return f"failed: {first.get('failed')}"
-        return _run(peer, source)
+        verdict = _run(peer, source)
     except ProgramEnded:
         return ENDED
+    if peer.has_ended:
+        return ENDED
+    return f"cannot cross: {peer.uncrossed}" if peer.uncrossed else verdict
 
 
 def _run(peer: Peer, source: str) -> str:
@@ -46,8 +49,6 @@ def _run(peer: Peer, source: str) -> str:
         for name in _free_names(tree):
             _fetch(peer, name, names)
         exec(compile(tree, "<string>", "exec"), names)
-    except CannotCross as error:
-        return f"cannot cross: {error}"
     except ProgramEnded:
         raise
     except BaseException as error:  # noqa: BLE001 - every exception fails the tests
