@@ -173,6 +173,7 @@ def _docker(
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     yield _program("docker", "podman")
     yield from ("run", "--rm", "--interactive", "--pull", "never")
+    yield from ("--label", "pytest-model-evals")
     yield from ("--network", "none", "--read-only", "--cap-drop", "ALL")
     yield from ("--security-opt", "no-new-privileges", "--user", "65534:65534")
     yield from ("--memory", str(limits.memory_bytes + (256 << 20)))

@@ -30,6 +30,8 @@ from pytest_evals.sandbox.separation import needs_one_process
 S = TypeVar("S")
 T = TypeVar("T")
 
+_MEND = {"bwrap": "install bubblewrap", "docker": "start its daemon and pull the image"}
+"""Level → what makes it work."""
 CONSENT = (
     "pass --evals-allow-unsafe-code to run it on this machine with your permissions"
 )
@@ -129,6 +131,8 @@ class Sandbox:
                 self._idle.append(ServerConnection(start))
         except SandboxError as error:
             what = f"the sandbox {level!r} does not work here: {error}"
+            if level == self._requested:
+                what += f"\n  fix: {_MEND[level]}, or pass --evals-sandbox=auto"
             raise SandboxError(what) from None
         return start
 

@@ -50,7 +50,8 @@ def test_a_container_has_no_network_no_rights_and_limits(tmp_path, monkeypatch):
 
 def test_podman_replaces_docker_and_a_missing_daemon_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}")
-    with pytest.raises(SandboxError, match="docker or podman is not installed"):
+    missing = "docker or podman is not installed\n  fix: start its daemon"
+    with pytest.raises(SandboxError, match=missing):
         assert Sandbox("docker").level
     podman = tmp_path / "podman"
     podman.write_text("#!/bin/sh\necho 'podman: no daemon' >&2\nexit 125\n")
