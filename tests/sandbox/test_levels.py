@@ -37,7 +37,8 @@ def test_a_container_has_no_network_no_rights_and_limits(tmp_path, monkeypatch):
     assert ev.run_code("print(6 * 7)").stdout == "42\n"
     words = log.read_text()
     for option in (
-        "run --rm --interactive --pull never --network none --read-only",
+        "run --rm --interactive --pull never",
+        "--network none --read-only",
         "--cap-drop ALL --security-opt no-new-privileges --user 65534:65534",
         f"--memory {(2 << 30) + (256 << 20)}",
         "--pids-limit 72",
