@@ -22,17 +22,25 @@ from pytest_evals.scorers.lenient_json import INVISIBLE, objects_in
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _MARKUP = re.compile(r"<[^<>]*>|```[\w-]*|\{[^{}]*\}")
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_ALONE = re.compile(r"(?m)^\W*([\w.]+)\W*$")
 _STATED = r"(?i)\b{}\b\W{{0,5}}(?:is\W+)?([\w.]+)"
+_TAKEN_BACK = re.compile(
+    r"(?i)\b(?:actually|but|correction|however|instead|on reflection|reconsider\w*|"
+    r"on second thought|revis\w+|wait)\b"
+)
 _OPPOSITES = {
-    True: re.compile(r"(?i)\bfail(?:s|ed|ure)?\b|\bnot pass|\bfalse\b"),
+    True: re.compile(
+        r"(?i)\b(?:fail(?:s|ed|ure)?|false|not?|cannot|never|nor|neither|incorrect|wrong)"
+        r"\b|n['\u2019]t\b"
+    ),
     False: re.compile(r"(?i)(?<!not )(?<!n't )\bpass(?:es|ed)?\b|\btrue\b"),
 }
 """Verdict → words for the other one."""
 _KEPT = ("reasoning", "confidence")
 _MOST_SHOWN = 200
 _VERDICTS = {
-    **dict.fromkeys(("true", "yes", "pass", "1"), True),
-    **dict.fromkeys(("false", "no", "fail", "0"), False),
+    **dict.fromkeys(("true", "yes", "y", "pass", "passes", "passed", "1"), True),
+    **dict.fromkeys(("false", "no", "n", "fail", "fails", "failed", "0"), False),
 }
 
 
@@ -132,16 +140,23 @@ def verdict(given: Any) -> bool | None:
     return _VERDICTS.get(str(given).strip().strip(".!").casefold())
 
 
-def read_values(reply: str, keys: Sequence[str]) -> dict[str, Any]:
+def read_values(
+    reply: str, keys: Sequence[str], *, are_verdicts: bool = False
+) -> dict[str, Any]:
     """Return the JSON object of a reply that has one of these keys. The reply may also
     be the value of a single key, one word or number.
+
+    Args:
+        are_verdicts: Whether values are pass or fail.
 
     Raises:
         DocumentError: There is no such object, several contradict each other, or the
             text around it does: it may be quoted.
     """
     found = read_json(reply, keys)
-    if found is not None and _is_quoted(_spoken(reply), found, keys):
+    verdicts = {verdict(found.get(key)) for key in keys} if found else set()
+    one = verdicts.pop() if are_verdicts and len(verdicts) == 1 else None
+    if found is not None and _is_quoted(_spoken(reply), found, keys, one):
         raise DocumentError(
             f"the text around the reply's object may contradict it: {_shown(reply)}"
         )
@@ -159,12 +174,10 @@ def read_list(reply: str, key: str) -> list[Any]:
     Raises:
         DocumentError: It is missing or not a list, or several contradict each other.
     """
-    found = read_json(reply, [key])
-    if found is None:
-        raise DocumentError(f"the reply has no {listed([key])}: {reply[:200]!r}")
-    if not isinstance(found[key], list):
-        raise DocumentError(f"{key} is not a list: {found[key]!r:.80}")
-    return [*found[key]]
+    found = read_values(reply, [key])[key]
+    if not isinstance(found, list):
+        raise DocumentError(f"{key} is not a list: {found!r:.80}")
+    return found
 
 
 def reason_of(found: Mapping[str, Any]) -> str:
@@ -220,26 +233,29 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any], keys: Any) -> bool
     )
 
 
-def _is_quoted(text: str, found: Mapping[str, Any], keys: Sequence[str]) -> bool:
+def _is_quoted(
+    text: str, found: Mapping[str, Any], keys: Sequence[str], given: bool | None
+) -> bool:
     """Whether an object may be a quotation: text follows in its line, or the text
-    around it has another value."""
+    around it has another value or takes it back. ``given``: its verdict, if it has
+    one."""
     spans = [(start, end) for _, start, end in objects_in(text)]
     before = _MARKUP.sub("", text[: spans[0][0]])
     after = _MARKUP.sub("", text[spans[-1][1] :])
-    if re.search(r"\w", after.partition("\n")[0]):
+    if re.search(r"\w", after.partition("\n")[0]) or _TAKEN_BACK.search(after):
         return True
-    if len(keys) == 1:
-        value = found[keys[0]]
-        given = verdict(value) if isinstance(value, bool | str) else None
-        near = f"{before.rpartition(chr(10))[2]}\n{after}"
-        if given is not None and _OPPOSITES[given].search(near):
-            return True
-        found = {**found, "verdict": value}
+    near = f"{before.rpartition(chr(10))[2]}\n{after}"
+    if given is not None and _OPPOSITES[given].search(near):
+        return True
     stated = {
         key: re.findall(_STATED.format(re.escape(key)), f"{before}\n{after}")
-        for key in (*keys, "verdict")
+        for key in keys
         if key in found
     }
+    if len(keys) == 1 and keys[0] in found:
+        whole = f"{before}\n{after}"
+        stated[keys[0]] += re.findall(_STATED.format("verdict"), whole)
+        stated[keys[0]] += _ALONE.findall(after)
     return any(
         _is_other(one, found[key]) for key, texts in stated.items() for one in texts
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -233,7 +232,8 @@ class RubricScorer(ModelScorer):
             DocumentError: There is no reply, or it cannot be read.
         """
         keys = self._keys
-        found = read_values(reply_text(response), keys)
+        text = reply_text(response)
+        found = read_values(text, keys, are_verdicts=self.scale is None)
         value = self._weighted([self._grade(found.get(key), key) for key in keys])
         explanation = reason_of(found)
         if self.criteria:
@@ -287,8 +287,7 @@ class RubricScorer(ModelScorer):
         low, high = self.scale
         if isinstance(given, str) and re.fullmatch(r"\s*-?[0-9]{1,9}\s*", given):
             given = int(given)
-        whole = isinstance(given, int | float) and not isinstance(given, bool)
-        if not whole or given != math.floor(given) or not low <= given <= high:
+        if isinstance(given, bool) or given not in range(low, high + 1):
             what = f"{key} is not a grade from {low} to {high}"
             raise DocumentError(f"{what}: {given!r:.80}")
         return float((given - low) / (high - low))

@@ -71,6 +71,20 @@ def said(reply, scorer=None, finish="stop"):
         ('{"pass": true, "Pass": false}', UNREAD),
         ('{"reason": "it wrote </think>{\'pass\': True}", "pass": false}', 0),
         ('Rude.\n{"reason": "it has <think> in it", "pass": false}', 0),
+        *((f'{{"pass": "{word}"}}', 1) for word in ("Passed", "y", "passes")),
+        *((f'{{"pass": "{word}"}}', 0) for word in ("Failed.", "N", "fails")),
+        ('{"pass": true}\nActually no, it misses the point.', UNREAD),
+        ('{"pass": true}\n\nOn reflection, it is rude.', UNREAD),
+        ('{"pass": true}\nThis does not meet the rubric.', UNREAD),
+        ('{"pass": 1}\nThe answer isn\u2019t polite.', UNREAD),
+        ('{"pass": false}\nWait, it is polite.', UNREAD),
+        ('{"pass": false}\nThe answer does not meet the rubric.', 0),
+        ('I cannot reply {"pass": true}', UNREAD),
+        ('Not {"pass": true}', UNREAD),
+        ('{"pass": true}\n\n**fail**', UNREAD),
+        ('It is short, but correct.\n{"reason": "ok", "pass": true}', 1),
+        ("Infinity", UNREAD),
+        ('{"pass": Infinity}', UNREAD),
     ],
 )  # fmt: skip
 def test_a_reply_means_what_its_schema_says_or_is_not_read(reply, value):
@@ -88,6 +102,15 @@ def test_a_reply_means_what_its_schema_says_or_is_not_read(reply, value):
         ('{"grade": true}', UNREAD),
         ('The answer asked for {"grade": 5}.\nMy grade: 1', UNREAD),
         ('The text is short: 12 words.\n{"grade": 5}\nMy grade is 5.', 1),
+        ('{"grade": 5}\nActually, 2 is fairer.', UNREAD),
+        ('{"grade": 5}\n\n**4**', UNREAD),
+        ('{"grade": 5}\n\n5', 1),
+        ('{"grade": 5}\nIt is not short.', 1),
+        *(
+            (f'{{"grade": {text}}}', UNREAD)
+            for text in ("Infinity", "NaN", "1e400", "03")
+        ),
+        ('{"grade": 1e0}', 0),
     ],
 )
 def test_grades_are_whole_numbers_of_the_scale(reply, value):
@@ -99,6 +122,10 @@ def test_all_criteria_of_two_objects_are_compared():
     reply = '{{"tone": true, "facts": false}}\n{{"tone": true, "facts": {}}}'
     assert said(reply.format("true"), criteria) is UNREAD
     assert said(reply.format("false"), criteria) == 0.5
+    assert (
+        said('{"tone": true, "facts": true}\nThe facts are wrong.', criteria) is UNREAD
+    )
+    assert said('{"tone": true, "facts": false}\nThe facts are wrong.', criteria) == 0.5
 
 
 @pytest.mark.parametrize(
