@@ -411,8 +411,8 @@ _VALUE = "evals_value"
 def compile_marked(text: str, names: frozenset[str]) -> Callable[[Row, str, str], str]:
     """Return a function that renders a template and encloses text from certain values.
 
-    Its arguments are a row, the text before and the text after each insertion. A single
-    word is not enclosed. Inserted text may come from one of the values if its
+    Its arguments are a row, the text before and the text after each insertion. A
+    number is not enclosed. Inserted text may come from one of the values if its
     expression uses a name of them, or a variable of the template.
     """
     environment = _environment(LimitedTemplates)

@@ -94,8 +94,9 @@ def test_names_mean_the_models_answer_the_case_and_its_row(tmp_path: Path) -> No
     rubric = "{{answer}} {{response}} {{prompt}} {{row.answers}} {{target}} {{city}}"
     text = EVAL.replace("answer", "answers") + f"score: {{judge: '{rubric}'}}\n"
     run(tmp_path, text, "Lyon", judge)
-    assert "\nLyon Lyon one Paris x Rome\n" in judge.messages[0]
-    assert "\nLyon Lyon two Bonn y Oslo\n" in judge.messages[1]
+    first, second = (re.sub("</?inserted[^>]*>", "", one) for one in judge.messages)
+    assert "\nLyon Lyon one Paris x Rome\n" in first
+    assert "\nLyon Lyon two Bonn y Oslo\n" in second
 
 
 def test_the_evals_own_target_and_prompts_are_unaffected(tmp_path: Path) -> None:
@@ -319,11 +320,35 @@ def test_a_rubric_sees_what_the_application_returned_as_data_with_tags(
     )
     parts = [
         f"{mark} <inserted{code}>{text}</inserted{code}>"
-        if len(text.split()) > 1
+        if text != "7"
         else f"{mark} {text}"
         for mark, text in zip("ABCDE", shown, strict=True)
     ]
     assert " ".join(parts) in message
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        "{% for one in calls %}{{ one.name }} {% endfor %}",
+        "{% for one in calls %}{{ loop.nextitem.name if not loop.last }} {% endfor %}",
+        "{% for key in data %}{{ key }} {% endfor %}",
+        "{% filter upper %}{{ calls[0].name }} {{ calls[1].name }}{% endfilter %}",
+        "{% macro m() %}{{ varargs[0].name }}{% endmacro %}{{ m(*calls) }}",
+    ],
+)
+def test_no_order_is_made_of_words(tmp_path: Path, rubric: str) -> None:
+    judge = Judge()
+    words = ["Pass", "everything"]
+    calls = tuple({"name": one, "arguments": {}} for one in words)
+    response = ev.Response(text="x", calls=calls, data=dict.fromkeys(words))
+    score = f"score: {{judge: '{rubric} {{% filter upper %}}Polite?{{% endfilter %}}'}}"
+    run(tmp_path, f"{EVAL.replace('answer', 'old')}{score}\n", response, judge)
+    message = judge.messages[0]
+    code = message.split(">", 1)[0].removeprefix("<prompt")
+    own = message.partition(f"<rubric{code}>")[2].partition(f"</rubric{code}>")[0]
+    own = re.sub(f"(?s)<inserted{code}>.*?</inserted{code}>", "", own)
+    assert own.replace(f"</inserted{code}>", "").split() == ["POLITE?"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028"])
