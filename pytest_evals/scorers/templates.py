@@ -210,6 +210,11 @@ class _ShownMapping(dict[str, Any]):
         return text_of(dict(self))
 
 
+# Jinja names them in messages such as "list object has no element 0".
+_ShownList.__module__, _ShownList.__name__ = "builtins", "list"
+_ShownMapping.__module__, _ShownMapping.__name__ = "builtins", "dict"
+
+
 def _shown(field: str, value: Any) -> Any:
     if isinstance(value, dict):
         return _ShownMapping(value)

@@ -208,6 +208,22 @@ def test_a_list_column_stands_for_its_items(
     assert [one.scores[0].value for one in result.tasks[0].records] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("contexts[0]", "list object has no element 0"),
+        ("calls[0].name", "list object has no element 0"),
+    ],
+)
+def test_a_missing_part_of_what_was_returned_is_named_without_our_classes(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    result = run(tmp_path, f"{EVAL}score: {{judge: '{{{{ {name} }}}} ok?'}}\n", "x")
+    assert {one.error for one in result.tasks[0].records} == {
+        f"judge: rubric: {message}"
+    }
+
+
 @pytest.mark.parametrize("words", ["[]", "[{a: 1}]", "[[hi]]", "[null]"])
 def test_a_list_without_texts_is_an_error(tmp_path: Path, words: str) -> None:
     text = EVAL.replace("[hi, ho]", words)

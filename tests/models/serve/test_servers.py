@@ -164,7 +164,8 @@ def test_no_process_and_no_port_is_left_after_random_kills(folder, monkeypatch):
     for number in range(int(os.environ.get("KILLS", "50"))):
         monkeypatch.setenv("LOADS_S", rng.choice(["0", "2", "600"]))
         killed_at_random(rng, *rng.choice([(), ("-n", "2")]))
-        assert wait_until(lambda: not processes_of_the_test()), number
+        left = processes_of_the_test
+        assert wait_until(lambda: not left()), (number, left())
         assert not any(map(is_open, ports(folder))), number
         shutil.rmtree(folder / ".evals", ignore_errors=True)
 
