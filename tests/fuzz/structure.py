@@ -133,8 +133,20 @@ def _misspelt(text: str, rng: random.Random) -> tuple[str, str]:
 def _moved_gates(text: str, rng: random.Random) -> tuple[str, str]:
     """The gates below another key, or with another name."""
     key = rng.choice(
-        ("quality_gates", "gate", "checks", "metadata", "x", "generation", "gates")
+        (
+            *(
+                "quality_gates",
+                "gate",
+                "checks",
+                "metadata",
+                "x",
+                "generation",
+                "gates",
+            ),
+            *("generation_kwargs", "task_list", "fewshot_config", "extract", "model"),
+        )
     )
+    gates = re.search(r"(?m)^gates: \[.*\]\n?$", text)
     new = re.sub("(?m)^( *)gates:", rf"\1{key}:\n\1  gates:", text)
     new = re.sub(r"(?m)^(  - \{metric)", r"  \1", new)
     if rng.random() < 0.5:
@@ -142,6 +154,14 @@ def _moved_gates(text: str, rng: random.Random) -> tuple[str, str]:
             ("quality_gates", "gate", "Gates", "GATES", "gates_", "my_gates")
         )
         new = re.sub("(?m)^( *)gates:", rf"\1{key}:", text)
+    inner = re.search(r"(?m)^( +)(?:- )?(\w+): .*$", text)
+    if gates and inner and rng.random() < 0.25:  # in a mapping that is there
+        key, indent = (
+            f"the mapping of {inner[2]}",
+            " " * (inner.start(2) - inner.start()),
+        )
+        rest = text.replace(gates[0], "")
+        new = rest.replace(inner[0], f"{inner[0]}\n{indent}{gates[0].strip()}", 1)
     return new, f"gates in {key!r}"
 
 

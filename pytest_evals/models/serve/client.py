@@ -161,6 +161,8 @@ class _Owner:
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_CLOSE_S)
+        if self._process.returncode:
+            supervisor.kill_left(self._process.pid)
 
 
 class _Session:

@@ -60,7 +60,7 @@ class Server:
         """Set when the server is ready, or has an error instead."""
         self.error = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._mark = f"{os.getpid()}-{id(self)}"
+        self._mark = f"{os.getpid()}-{id(self)}-"
 
     @property
     def has_ended(self) -> bool:
@@ -178,12 +178,12 @@ class Server:
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
-        for pid in self._marked():
+        for pid in _marked(self._mark):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
     def _runs(self, process: subprocess.Popen[bytes]) -> bool:
-        if process.poll() is None or any(True for _ in self._marked()):
+        if process.poll() is None or any(True for _ in _marked(self._mark)):
             return True
         try:
             os.killpg(process.pid, 0)
@@ -193,13 +193,22 @@ class Server:
             return False
         return True
 
-    def _marked(self) -> Iterator[int]:
-        """Processes with the server's mark; Linux only."""
-        mark = f"{_MARK}={self._mark}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    yield int(folder.name)
+
+def _marked(mark: str) -> Iterator[int]:
+    """Processes of servers whose mark starts with this one; Linux only."""
+    start = f"{_MARK}={mark}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            if any(one.startswith(start) for one in variables):
+                yield int(folder.name)
+
+
+def kill_left(pid: int) -> None:
+    """Kill the servers of a supervisor that was killed; Linux only."""
+    for one in _marked(f"{pid}-"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(one, signal.SIGKILL)
 
 
 class Supervisor:
