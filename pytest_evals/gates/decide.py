@@ -18,8 +18,6 @@ from fractions import Fraction
 
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.gates.terms import (
-    NO_BRACKET,
-    Bracket,
     ChangeEstimate,
     Condition,
     Decision,
@@ -37,10 +35,10 @@ from pytest_evals.stats.interval_methods import holm
 
 
 def decide(
-    gate: Gate, estimate: GateEstimate, bracket: Bracket = NO_BRACKET
+    gate: Gate, estimate: GateEstimate, bracket: Sequence[GateEstimate] = ()
 ) -> Decision:
     """The decision of a gate, if documents without a score cannot change it.
-    ``bracket``: the estimates for the possible values of these documents.
+    ``bracket``: the estimates with these at their lowest and at their highest value.
 
     Raises:
         InvalidGateError: They can.
@@ -103,7 +101,10 @@ def _nearer(condition: Condition, interval: Interval) -> float:
 
 
 def _is_stable(
-    gate: Gate, bracket: Bracket, decision: Decision, confidence: float | None
+    gate: Gate,
+    bracket: Sequence[GateEstimate],
+    decision: Decision,
+    confidence: float | None,
 ) -> bool:
     """Whether the outcome is the same for all values of the documents without a score.
 
@@ -111,12 +112,12 @@ def _is_stable(
     two conditions, each may fail at one extreme, and none in between.
     """
     # The threshold of a relative margin depends on the documents too.
-    cases = [(conditions_of(gate, one), one) for one in bracket.estimates]
+    cases = [(conditions_of(gate, one), one) for one in bracket]
     outcome = decision.outcome
     found = {compared(every, one, confidence).outcome for every, one in cases}
     if found != {outcome}:
         return False
-    if outcome is Outcome.PASSED or bracket.is_complete:
+    if outcome is Outcome.PASSED:
         return True
     return any(
         {compared([every[i]], one, confidence).outcome for every, one in cases}
@@ -126,7 +127,9 @@ def _is_stable(
 
 
 def _missing_decide(
-    conditions: Sequence[Condition], estimate: GateEstimate, bracket: Bracket
+    conditions: Sequence[Condition],
+    estimate: GateEstimate,
+    bracket: Sequence[GateEstimate],
 ) -> str:
     """Reason of a verdict that the documents without a score can change."""
     n = estimate.n + estimate.n_missing
@@ -135,9 +138,9 @@ def _missing_decide(
     text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
     if isinstance(estimate, ChangeEstimate):
         return f"{text}; the change depends on them"
-    if not bracket.estimates or estimate.scale != "plain":
+    if not bracket or estimate.scale != "plain":
         return text
-    values = [float(one.value) for one in bracket.estimates]
+    values = [float(one.value) for one in bracket]
     bound = Fraction(conditions[0].threshold)
     low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
     return f"{text}; the value is between {low} and {high}, so they decide the gate"

@@ -350,7 +350,7 @@ def _of_sample(bare: GatePlan, last: float, n_whole: int, flips: float) -> GateP
         bar = float(bound.value) - last
         if not bound.is_lower:
             bar, last = -bar, 1 - last
-    rule = sample_rule(bar, round(last * n_whole), n_whole, flips, gate.confidence)
+    rule = sample_rule(bar, n_whole, flips, 1 - gate.confidence)
 
     def decides(n: int) -> bool:
         return rule(n, 0.0)[0 if bar > 0 else 1] >= POWER

@@ -17,9 +17,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.gates.terms import has_limits
 from pytest_evals.stats.independent import (
     IndependentDifference,
-    SampledShare,
     StratifiedMean,
-    drawn_chances,
     stratified_counts,
 )
 from pytest_evals.stats.interval_methods import (
@@ -365,44 +363,12 @@ def _published_rule(gate: Gate, share: float) -> Rule:
     return chances
 
 
-def sample_rule(
-    bar: float, n_right: int, n_whole: int, flips: float, confidence: float
-) -> Rule:
-    """Hypergeometric limits of gained and lost answers, combined (MOVER)."""
-    sizes = (n_whole - n_right, n_right)
-
-    @cache
-    def limits(drawn: int, size: int, most: int) -> Any:
-        """(most + 1, 3) value and limits for each number of changed documents."""
-        import numpy as np
-
-        shares = [SampledShare(k, drawn, size, n_whole) for k in range(most + 1)]
-        return np.array([(one.value, *one.interval(confidence)) for one in shares])
+def sample_rule(bar: float, n_whole: int, flips: float, alpha: float) -> Rule:
+    """A sample of a finite benchmark, with the limits that its correction allows.
+    ``bar``: the smallest allowed change of the benchmark."""
+    rule = paired_rule(-bar, flips, alpha, (Stratum(1, 1.0),))
 
     def chances(n: int, drop: float) -> tuple[float, float]:
-        import numpy as np
-
-        right = round(n * n_right / n_whole)
-        changed = max(flips, drop) * n_whole
-        lost = min(n_right, round((changed + drop * n_whole) / 2))
-        gained = min(sizes[0], max(0, round(changed) - lost))
-        sides, weights = [], []
-        for drawn, size, k in zip(
-            (n - right, right), sizes, (gained, lost), strict=True
-        ):
-            chance = drawn_chances(drawn, k, size)
-            most = int((chance.cumsum() < 1 - _TAIL).sum()) if k and drawn else 0
-            most = min(most, drawn)
-            weights.append(chance[: most + 1])
-            # As many limits for most drops, since they are slow to compute.
-            rounded = min(drawn, -(-most // _STEP) * _STEP)
-            sides.append(limits(drawn, size, rounded)[: most + 1].T)
-        (gain, gain_low, gain_high), (loss, loss_low, loss_high) = sides
-        value = np.subtract.outer(gain, loss)
-        below = np.hypot.outer(gain - gain_low, loss_high - loss)
-        above = np.hypot.outer(gain_high - gain, loss - loss_low)
-        weight = np.outer(*weights)
-        fails = weight[value + above < bar - _ROUNDING].sum()
-        return float(fails), float(weight[value - below >= bar - _ROUNDING].sum())
+        return rule(round(n * n_whole / max(1, n_whole - n)), drop)
 
     return chances

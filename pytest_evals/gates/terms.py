@@ -194,17 +194,6 @@ class ChangeEstimate(GateEstimate):
     pairs: Pairs | None = None
 
 
-class Bracket(NamedTuple):
-    """The estimates for possible scores of the documents without one."""
-
-    estimates: Sequence[GateEstimate] = ()
-    """With these scores at their extremes, from the lowest to the highest."""
-    is_complete: bool = False  # whether they are the estimates for all possible scores
-
-
-NO_BRACKET = Bracket()
-
-
 def without_variance(value: float) -> GateEstimate:
     """An estimate of a number without variance between documents."""
     return GateEstimate(value=value, spread=ExactValue(value), method=NO_VARIANCE)

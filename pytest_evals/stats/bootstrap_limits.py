@@ -1,4 +1,4 @@
-"""Bootstrap confidence limits: percentile, BCa and studentized.
+"""Bootstrap confidence limits: percentile and studentized.
 
 The resamples are seeded: the same documents give the same limits. The standard error
 that lm-eval reports is computed in :mod:`pytest_evals.scorers.bootstrap`.
@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.stats.interval_methods import ConfidenceInterval, NormalEstimate
@@ -39,19 +38,14 @@ _ROUNDING = 1e-13
 _DEGENERATE = 1e-6
 """A resample's standard error below this fraction of the sample's is treated as that of
 the sample: in a resample of equal values it is unknown."""
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """An estimate and its bootstrap replicates, with Efron's corrections (BCa)."""
+    """An estimate and its bootstrap replicates, with percentile limits."""
 
     value: float
     ordered: Sequence[float]  # its replicates in ascending order
-    bias: float = 0.0
-    """z of the fraction of replicates below the value; 0 for plain percentiles."""
-    acceleration: float = 0.0
-    """Rate of change of the standard error with the value; 0 for plain percentiles."""
 
     @property
     def stderr(self) -> float:
@@ -62,15 +56,7 @@ class Replicates:
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return two one-sided confidence limits."""
-        z = _NORMAL.inv_cdf(confidence)
-        return ConfidenceInterval(self._bound(-z), self._bound(z))
-
-    def _bound(self, z: float) -> float:
-        reach = self.bias + z
-        room = 1 - self.acceleration * reach
-        if room <= 0:  # too skewed: no replicate is far enough out
-            return self.ordered[-1 if self.acceleration > 0 else 0]
-        return self._quantile(_NORMAL.cdf(self.bias + reach / room))
+        return ConfidenceInterval(*map(self._quantile, (1 - confidence, confidence)))
 
     def _quantile(self, share: float) -> float:
         place = share * (len(self.ordered) - 1)
@@ -83,41 +69,26 @@ class Replicates:
         return NormalEstimate(self.value, self.stderr / math.sqrt(factor))
 
     def p_greater(self, bound: float) -> float:
-        """Return 1 minus the confidence at which the lower limit equals the bound."""
-        return 1 - self.p_less(bound)
+        """Return the fraction of replicates below the bound."""
+        n = len(self.ordered)
+        below = bisect_left(self.ordered, bound) + bisect_right(self.ordered, bound)
+        return min(max(below / 2, 0.5), n - 0.5) / n
 
     def p_less(self, bound: float) -> float:
-        """Return 1 minus the confidence at which the upper limit equals the bound."""
-        n = len(self.ordered)
-        below = bisect_left(self.ordered, bound)
-        middle = (below + bisect_right(self.ordered, bound)) / 2
-        share = min(max(middle, 0.5), n - 0.5) / n
-        away = _NORMAL.inv_cdf(share) - self.bias
-        room = 1 + self.acceleration * away
-        if room <= 0:
-            return 1.0 if away < 0 else 0.0
-        return 1 - _NORMAL.cdf(away / room - self.bias)
+        """Return the fraction of replicates above the bound."""
+        return 1 - self.p_greater(bound)
 
 
 def resample_sums(
-    columns: Sequence[Sequence[float]],
-    score: Callable[[Sequence[float]], float],
-    *,
-    corrected: bool,
+    columns: Sequence[Sequence[float]], score: Callable[[Sequence[float]], float]
 ) -> Replicates:
-    """Bootstrap a statistic of sums over documents. ``corrected``: whether to correct
-    for bias and skewness (BCa), which needs a statistic that is smooth in its sums."""
+    """Bootstrap a statistic of sums over documents."""
     import numpy as np
 
     table = np.asarray(columns, dtype=np.float64)
-    totals = table.sum(axis=1)
-    value = score(totals.tolist())
     sums = _resampled_sums(table, N_REPLICATES)
     found = np.array([score(row) for row in sums.tolist()])
-    if not corrected:
-        return Replicates(value, _ordered(found))
-    without = np.array([score(row) for row in (totals - table.T).tolist()])
-    return _corrected(value, found, without)
+    return Replicates(score(table.sum(axis=1).tolist()), _ordered(found))
 
 
 def resample(n: int, statistic: Statistic, value: float) -> Replicates:
@@ -193,24 +164,6 @@ def _ordered(found: NDArray[np.float64]) -> list[float]:
 
     ordered: list[float] = np.sort(found[np.isfinite(found)]).tolist()
     return ordered
-
-
-def _corrected(
-    value: float, found: NDArray[np.float64], without: NDArray[np.float64]
-) -> Replicates:
-    """Add Efron's corrections: bias (replicates) and acceleration (jackknife)."""
-    import numpy as np
-
-    found, without = found[np.isfinite(found)], without[np.isfinite(without)]
-    n = len(found)
-    if not n:
-        return Replicates(value, [])
-    below = np.count_nonzero(found < value) + np.count_nonzero(found == value) / 2
-    bias = _NORMAL.inv_cdf(min(max(below, 0.5), n - 0.5) / n)
-    away = without.mean() - without if len(without) else without
-    spread = float((away**2).sum())
-    skewness = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-    return Replicates(value, _ordered(found), bias, skewness)
 
 
 class Quotient(NamedTuple):

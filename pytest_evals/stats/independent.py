@@ -9,10 +9,8 @@ counts most. With one stratum it is the rule for a mean.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +21,7 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
     Proportion,
     WidestInterval,
+    last_that,
     root,
 )
 from pytest_evals.stats.mean_limits import (
@@ -39,29 +38,12 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-_HALVINGS = 60
 _USUAL = 0.95
 """Confidence of the interval that replaces a zero standard error."""
 
 
-class KnownLimits:
-    """P-values of an estimate by its confidence limits."""
-
-    def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return both confidence limits, each one-sided at this confidence level."""
-        raise NotImplementedError
-
-    def p_less(self, bound: float) -> float:
-        """Return the p-value of "the true value is less than the bound"."""
-        return _p_value(lambda level: self.interval(level).high < bound)
-
-    def p_greater(self, bound: float) -> float:
-        """Return the p-value of "the true value is greater than the bound"."""
-        return _p_value(lambda level: self.interval(level).low > bound)
-
-
 @dataclass(frozen=True)
-class IndependentDifference(KnownLimits):
+class IndependentDifference:
     """``new - old`` of two independent estimates, from the confidence limits of each.
 
     MOVER, the method of variance estimates recovery (Zou and Donner 2008, Statistics in
@@ -89,100 +71,23 @@ class IndependentDifference(KnownLimits):
         above = math.hypot(new.high - self.new.value, self.old.value - old.low)
         return ConfidenceInterval(self.value - below, self.value + above)
 
+    def p_less(self, bound: float) -> float:
+        """Return the p-value of "the true value is less than the bound"."""
+        return _p_value(lambda alpha: self.interval(1 - alpha).high < bound)
+
+    def p_greater(self, bound: float) -> float:
+        """Return the p-value of "the true value is greater than the bound"."""
+        return _p_value(lambda alpha: self.interval(1 - alpha).low > bound)
+
     def scaled(self, factor: float) -> IndependentDifference:
-        """Return the difference with the new sample larger by this factor; both, if
-        both are samples of one set."""
-        old = self.old
-        both = isinstance(old, SampledShare)
-        return IndependentDifference(
-            self.new.scaled(factor), old.scaled(factor) if both else old
-        )
-
-
-@lru_cache(maxsize=100_000)
-def _at_least(k: int, n: int, count: int, size: int) -> float:
-    """P(X >= k) if n of ``size`` documents are drawn, ``count`` of them with the
-    property."""
-    chances = drawn_chances(n, count, size)
-    return float(chances[max(0, k) :].sum())
-
-
-def drawn_chances(n: int, count: int, size: int) -> Numbers:
-    """Return (n + 1,) hypergeometric probabilities of each number of documents with a
-    property, if n of ``size`` are drawn, of which ``count`` have it."""
-    import numpy as np
-    from scipy.special import betaln
-
-    def log_choose(of: int, k: Numbers) -> Numbers:
-        found: Numbers = -betaln(of - k + 1, k + 1) - math.log(of + 1)
-        return found
-
-    chances = np.zeros(n + 1)
-    k = np.arange(max(0, n + count - size), min(n, count) + 1, dtype=np.float64)
-    logs = log_choose(count, k) + log_choose(size - count, n - k)
-    chances[k.astype(int)] = np.exp(logs - log_choose(size, np.array(float(n))))
-    return chances
-
-
-@dataclass(frozen=True)
-class SampledShare(KnownLimits):
-    """A share of a finite set, known from a sample without replacement, with exact
-    hypergeometric limits.
-    """
-
-    total: float  # documents of the sample with the property
-    n: float  # size of the sample
-    size: int  # size of the set
-    whole: int  # number that shares are relative to, at least ``size``
-    known: float = 0.0  # share that is added
-
-    @property
-    def value(self) -> float:
-        """Return the estimate."""
-        return self._share(self.size * self.total / self.n if self.n else 0.0)
-
-    @property
-    def stderr(self) -> float:
-        """Return its standard error."""
-        if not self.n or self.size < 2:
-            return 0.0
-        share = self.total / self.n
-        variance = share * (1 - share) / self.n * (self.size - self.n)
-        return self.size * math.sqrt(variance / (self.size - 1)) / self.whole
-
-    def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return the smallest and the largest share that the sample does not
-        exclude."""
-        k, n, alpha = round(self.total), round(self.n), 1 - confidence
-        counts = range(k, self.size - n + k + 1)  # those that are possible
-
-        def chance(least: int) -> Callable[[int], float]:
-            return lambda count: _at_least(least, n, count, self.size)
-
-        lowest = k + bisect_right(counts, alpha, key=chance(k))
-        highest = k - 1 + bisect_left(counts, 1 - alpha, key=chance(k + 1))
-        ends = lowest, max(lowest, highest)
-        return ConfidenceInterval(*map(self._share, ends))
-
-    def scaled(self, factor: float) -> SampledShare:
-        """Return the same share of a larger sample, up to the whole set."""
-        factor = min(factor, self.size / self.n) if self.n else 1.0
-        return replace(self, total=self.total * factor, n=self.n * factor)
-
-    def _share(self, count: float) -> float:
-        return self.known + count / self.whole
+        """Return the difference with the new sample larger by this factor."""
+        return replace(self, new=self.new.scaled(factor))
 
 
 def _p_value(is_excluded: Callable[[float], bool]) -> float:
-    """Return the smallest 1 - confidence at which the limit excludes a bound; 1 if it
-    does not even at a confidence of 0.5."""
-    if not is_excluded(0.5):
-        return 1.0
-    low, high = 0.0, 0.5
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_excluded(1 - middle) else (middle, high)
-    return high
+    """Return the smallest alpha at which the limit excludes a bound; 1 if it does not
+    even at 0.5."""
+    return last_that(is_excluded, 0.5, 0.0) if is_excluded(0.5) else 1.0
 
 
 class WeightedTerm(NamedTuple):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
@@ -205,6 +206,8 @@ class WidestInterval:
 _PRECISION = 1e-15
 _TINY = 1e-300
 _MOST_STEPS = 1_000_000
+_HALVINGS = 60
+"""Bisection steps that bring an interval of length 2 below double precision."""
 _LARGE = 10
 """Argument from which the series of the error of Stirling's formula is exact."""
 
@@ -308,6 +311,39 @@ def root(
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
             share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
         share = min(max(share, least), 1 - least)
+
+
+def last_that(holds: Callable[[float], bool], good: float, bad: float) -> float:
+    """Return the last number for which a monotone condition holds, by bisection between
+    one for which it does, and one for which it may not."""
+    for _ in range(_HALVINGS):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def limit_where(
+    p_value: Callable[[float], float],
+    alpha: float,
+    inner: float,
+    end: float,
+    tolerance: float,
+) -> float:
+    """Return the bound with p-value alpha, or the inner number or the end if none
+    between them has it. The p-value at the end is the smallest.
+
+    The search uses the scale of normal quantiles, on which p-values are nearly linear.
+    """
+    quantile = NormalDist().inv_cdf
+    target = quantile(alpha)
+
+    @cache
+    def away(at: float) -> float:
+        return quantile(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target
+
+    if away(end) >= 0:
+        return end
+    return inner if away(inner) <= 0 else root(away, inner, end, tolerance)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

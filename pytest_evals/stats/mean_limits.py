@@ -24,15 +24,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from statistics import NormalDist
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_evals.stats.exponential_sums import probability_not_positive
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
     WidestInterval,
-    root,
+    limit_where,
 )
 
 if TYPE_CHECKING:
@@ -100,29 +99,12 @@ class GaffkeLimits:
     def _limit(
         self, p_value: Callable[[float], float], end: float, alpha: float
     ) -> float:
-        """Return the bound with p-value alpha, between the mean and an end of the
-        range.
-
-        The search uses the scale of normal quantiles, on which the p-value is nearly
-        linear.
-        """
-        quantile = NormalDist().inv_cdf
-
-        @cache
-        def away(at: float) -> float:
-            return quantile(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target
-
-        target, width = quantile(alpha), self.high - self.low
-        if p_value(end) >= alpha:
-            return end
-        far = self.value + math.copysign(
-            5 * (self.stderr + width / self.n_units), end - self.value
-        )
-        if away(self.value) <= 0:  # if the value is one end of possible values
-            return self.value
-        if not self.low < far < self.high or away(far) > 0:
-            far = end
-        return root(away, self.value, far, _TOLERANCE * width)
+        width = self.high - self.low
+        reach = 5 * (self.stderr + width / self.n_units)
+        far = self.value + math.copysign(reach, end - self.value)
+        is_far = self.low < far < self.high and p_value(far) < alpha
+        outer = far if is_far else end
+        return limit_where(p_value, alpha, self.value, outer, _TOLERANCE * width)
 
 
 @dataclass(frozen=True)

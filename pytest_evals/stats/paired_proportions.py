@@ -11,14 +11,11 @@ wider of both limits is used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.stats.interval_methods import ConfidenceInterval
+from pytest_evals.stats.interval_methods import ConfidenceInterval, last_that
 
-_HALVINGS = 60
-"""Bisection steps that bring an interval of length 2 below double precision."""
 _NEGLIGIBLE = 1e-12
 """Skewness below which the correction is skipped."""
 
@@ -73,8 +70,9 @@ class PairedProportions(NamedTuple):
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper limit of the difference, each one-sided."""
         z = NormalDist().inv_cdf(confidence)
-        low = _where(lambda at: min(self._scores(at)) > z)
-        return ConfidenceInterval(low, _where(lambda at: max(self._scores(at)) >= -z))
+        low = last_that(lambda at: min(self._scores(at)) > z, -1.0, 1.0)
+        high = last_that(lambda at: max(self._scores(at)) < -z, 1.0, -1.0)
+        return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
         """Return the p-value of "the true difference is less than the bound"."""
@@ -105,16 +103,3 @@ def _unskewed(score: float, skewness: float) -> float:
     # Beyond the turning point of the expansion, no score is less extreme than there.
     turn = -1 / (2 * a)
     return min(score, turn) if a > 0 else max(score, turn)
-
-
-def _where(is_below: Callable[[float], bool]) -> float:
-    """Return the largest difference between -1 and 1 for which the condition holds."""
-    low, high = -1.0, 1.0
-    if not is_below(low):
-        return low
-    if is_below(high):
-        return high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_below(middle) else (low, middle)
-    return (low + high) / 2

@@ -31,7 +31,7 @@ from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
     Proportion,
-    root,
+    limit_where,
 )
 from pytest_evals.stats.mean_limits import bounded_mean
 
@@ -86,53 +86,36 @@ class RectifiedMean:
 
     @cached_property
     def _lowest(self) -> Quantiles:
-        return self._quantiles(self.judged.p_greater)
+        return self._quantiles(self.judged.p_greater, 1.0, 0.0)
 
     @cached_property
     def _highest(self) -> Quantiles:
-        return self._quantiles(lambda at: 1 - self.judged.p_less(at))
+        return self._quantiles(self.judged.p_less, 0.0, 1.0)
 
-    def _quantiles(self, cumulative: Callable[[float], float]) -> Quantiles:
+    def _quantiles(
+        self, p_value: Callable[[float], float], inner: float, end: float
+    ) -> Quantiles:
         if isinstance(self.judged, ExactValue) or not self.weight:
             return ((self.judged.value, 1.0),)
         from numpy.polynomial.hermite_e import hermegauss
 
-        nodes, weights = hermegauss(_NODES)
+        nodes, weights = hermegauss(_NODES)  # symmetric
         shares = (weights / weights.sum()).tolist()
-        found = [_quantile(cumulative, z, 0.0, 1.0) for z in nodes.tolist()]
+        levels = map(NormalDist().cdf, nodes.tolist())
+        found = [limit_where(p_value, p, inner, end, _TOLERANCE) for p in levels]
         return [*zip(found, shares, strict=True)]
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper confidence limit, each one-sided."""
-        z, ends = NormalDist().inv_cdf(confidence), (self.low, self.high)
+        alpha, value = 1 - confidence, self.value
         return ConfidenceInterval(
-            _quantile(self.p_greater, -z, *ends),
-            _quantile(lambda at: 1 - self.p_less(at), z, *ends),
+            limit_where(self.p_greater, alpha, value, self.low, _TOLERANCE),
+            limit_where(self.p_less, alpha, value, self.high, _TOLERANCE),
         )
 
     def scaled(self, factor: float) -> RectifiedMean:
         """Return the estimate with the number of labels multiplied by this factor."""
         return replace(self, rectifier=self.rectifier.scaled(factor))
-
-
-def _quantile(
-    cumulative: Callable[[float], float], z: float, low: float, high: float
-) -> float:
-    """Return where a distribution function has the value of the normal one at z, or the
-    end that does not reach it.
-
-    The search uses the scale of normal quantiles, on which the function is nearly
-    linear.
-    """
-
-    def above(at: float) -> float:
-        return NormalDist().inv_cdf(min(max(cumulative(at), 1e-300), 1 - 1e-16)) - z
-
-    if low >= high or above(low) >= 0:
-        return low
-    if above(high) <= 0:
-        return high
-    return root(above, low, high, _TOLERANCE)
 
 
 def tuned_weight(

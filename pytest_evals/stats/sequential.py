@@ -11,12 +11,11 @@ reading order that is not random.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_evals.stats.interval_methods import ConfidenceInterval
+from pytest_evals.stats.interval_methods import ConfidenceInterval, last_that
 
 Numbers = NDArray[np.float64]
 
@@ -28,7 +27,6 @@ _PSEUDO, _VARIANCE, _LEAST_VARIANCE = 4.0, 0.05, 1e-4
 """Weight of the prior guess in observations, and the prior variance."""
 _ROUNDING = 1e-9
 """Relative tolerance of sums, per number."""
-_STEPS = 40
 
 
 class Evidence:
@@ -183,18 +181,9 @@ def sum_bounds(
         return Urn(n, target, error=error, old=old).read(low, high)
 
     return ConfidenceInterval(
-        _edge(first, last, lambda target: answer(target) is True),
-        -_edge(-last, -first, lambda target: answer(-target) is False),
+        last_that(lambda target: answer(target) is True, first, last),
+        last_that(lambda target: answer(target) is False, last, first),
     )
-
-
-def _edge(good: float, bad: float, holds: Callable[[float], bool]) -> float:
-    """Return the last number for which the condition holds, between one that does and
-    one that may not."""
-    for _ in range(_STEPS):
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
 
 
 def _log_mean(logs: Numbers) -> float:

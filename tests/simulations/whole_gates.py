@@ -22,8 +22,8 @@ from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
-from pytest_evals.stats.independent import SampledShare
-from tests.simulations.cells import Cell, Rates, exact, sampled
+from pytest_evals.stats.mean_limits import bounded_mean
+from tests.simulations.cells import Cell, Rates, exact, outcome, sampled
 from tests.simulations.populations import Draw, Numbers
 
 __all__ = [
@@ -85,13 +85,13 @@ def divergences(sizes: Sequence[int] = (40, 100, 300)) -> Iterator[Cell]:
             yield sampled("kl", name, n, sample)
 
 
-WHOLE, RIGHT = 14042, 9829
+WHOLE = 14042
 
 
 def sampled_runs(sizes: Sequence[int] = (100, 300, 500, 1000, 2000)) -> Iterator[Cell]:
     """The change of a benchmark of 14,042 documents from a random sample and a complete
-    baseline with 70% correct answers, summed over all outcomes. The number is the
-    baseline's plus this change, so its rates are the same."""
+    baseline, summed over all outcomes. The number is the baseline's plus this change,
+    so its rates are the same."""
     for changed in (0.005, 0.026, 0.05, 0.1):
         for share in (0.5, 2 / 3, 1.0):
             for n in sizes:
@@ -104,28 +104,28 @@ def sampled_runs(sizes: Sequence[int] = (100, 300, 500, 1000, 2000)) -> Iterator
 
 
 def _sampled_rates(n: int, moved: tuple[int, int]) -> Rates:
-    """Rates of a sample with a usual share of documents that were correct."""
+    """Summed over the numbers of gained and lost documents in a sample."""
+    gained, lost = moved
+    truth, factor = (gained - lost) / WHOLE, 1 / (1 - n / WHOLE)
+    passed = failed = 0.0
+    for less, chance in _drawn(WHOLE, lost, n):
+        for more, among in _drawn(WHOLE - lost, gained, n - less):
+            changes = [-1.0] * less + [1.0] * more + [0.0] * (n - less - more)
+            spread = bounded_mean(changes, low=-1, high=1).scaled(factor)
+            found = outcome(spread, truth)
+            passed += chance * among * (found == "passed")
+            failed += chance * among * (found == "failed")
+    return Rates(100 * passed, 100 * failed)
+
+
+def _drawn(whole: int, size: int, n: int) -> Iterator[tuple[int, float]]:
+    """The likely numbers of documents in a sample, of so many, and their chances."""
     from scipy.stats import hypergeom
 
-    drawn = (round(n * (1 - RIGHT / WHOLE)), round(n * RIGHT / WHOLE))
-    sizes, sides = (WHOLE - RIGHT, RIGHT), []
-    for size, k, of in zip(sizes, moved, drawn, strict=True):
-        most = int(hypergeom.isf(1e-7, size, k, of))
-        shares = [SampledShare(one, of, size, WHOLE) for one in range(most + 1)]
-        rows = [(one.value, *one.interval(0.95)) for one in shares]
-        chances = hypergeom.pmf(range(most + 1), size, k, of)
-        sides.append((np.array(rows), chances))
-    (gained, gain), (lost, loss) = sides
-    value = np.subtract.outer(gained[:, 0], lost[:, 0])
-    # MOVER (Zou and Donner 2008)
-    ends = [
-        np.hypot.outer(gained[:, i] - gained[:, 0], lost[:, 3 - i] - lost[:, 0])
-        for i in (1, 2)
-    ]
-    truth, chance = (moved[0] - moved[1]) / WHOLE, np.outer(gain, loss)
-    passed = chance[value - ends[0] >= truth - 1e-12].sum()
-    failed = chance[value + ends[1] < truth - 1e-12].sum()
-    return Rates(100 * float(passed), 100 * float(failed))
+    every = range(int(hypergeom.isf(1e-5, whole, size, n)) + 1)
+    for k, chance in zip(every, hypergeom.pmf(every, whole, size, n), strict=True):
+        if chance > 1e-7:
+            yield k, float(chance)
 
 
 PARTS = ((2000, 400), (500, 400), (300, 300))

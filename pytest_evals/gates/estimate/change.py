@@ -163,9 +163,7 @@ def _of_shares(
     old: Sequence[Any], new: Sequence[Any], labels: Labels
 ) -> ChangeEstimate:
     """For proportions: the paired score test of Tango (1998)."""
-    pairs = list(zip(old, new, strict=True))
-    n = len(pairs)
-    shares = PairedProportions(pairs.count((0, 1)), pairs.count((1, 0)), n)
+    n, shares = len(old), paired_proportions(old, new)
     before, now = Fraction(int(sum(old)), n), Fraction(int(sum(new)), n)
     change = ChangeEstimate(
         value=now - before,
@@ -180,7 +178,7 @@ def _of_shares(
     )
     if labels is None:
         return change
-    differences = [float(b - a) for a, b in pairs]
+    differences = [float(b - a) for a, b in zip(old, new, strict=True)]
     clustered = estimate_bounded(differences, labels, (-1.0, 1.0))
     assert clustered.spread is not None
     return replace(
@@ -189,6 +187,12 @@ def _of_shares(
         method=f"paired {clustered.method}",
         notes=clustered.notes,
     )
+
+
+def paired_proportions(old: Sequence[Any], new: Sequence[Any]) -> PairedProportions:
+    """The changed answers of the same documents, each value 0 or 1."""
+    pairs = [*zip(old, new, strict=True)]
+    return PairedProportions(pairs.count((0, 1)), pairs.count((1, 0)), len(pairs))
 
 
 def _of_means(

@@ -3,26 +3,25 @@ the tasks of a group, combined.
 
 A random sample of the documents of a complete baseline estimates the whole benchmark:
 the baseline's known number, and the change on the sample. Answers change in few
-documents, so the change varies much less than the number itself. Of the documents that
-were wrong in the baseline some are gained, of the others some are lost: both counts
-have exact hypergeometric limits, which are combined (MOVER).
+documents, so the change varies much less than the number itself. The limits of the
+change are Gaffke's, with n / (1 - n / N) documents for n of N: the correction for
+finite populations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import islice, product
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Score
-from pytest_evals.gates.estimate.change import estimate_change
+from pytest_evals.gates.estimate.change import estimate_change, paired_proportions
 from pytest_evals.gates.estimate.combinations import (
     combined,
     combined_change,
@@ -32,8 +31,6 @@ from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
 from pytest_evals.gates.observations import GroupObservations, Observations, pairs_of
 from pytest_evals.gates.terms import (
-    NO_BRACKET,
-    Bracket,
     ChangeEstimate,
     GateEstimate,
     InvalidGateError,
@@ -41,24 +38,15 @@ from pytest_evals.gates.terms import (
     compares_limits,
 )
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.independent import (
-    IndependentDifference,
-    SampledShare,
-    enclosing,
-)
-from pytest_evals.stats.interval_methods import IntervalEstimate
-from pytest_evals.stats.paired_proportions import PairedProportions
-
-MOST_TRIED = 100
-"""Ways to complete the scores that are all tried."""
+from pytest_evals.stats.independent import enclosing
 
 
 def estimate_gate(
     gate: Gate, seen: Observations | GroupObservations
-) -> tuple[GateEstimate, Bracket]:
-    """The estimate of a gate, and the estimates for the possible values of the
-    documents without a score, from the lowest to the highest: none without such
-    documents, or if the range of the values, or a cluster, is unknown.
+) -> tuple[GateEstimate, Sequence[GateEstimate]]:
+    """The estimate of a gate, and the estimates with the lowest and the highest values
+    of the documents without a score: none without such documents, or if the range of
+    the values, or a cluster, is unknown.
 
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance is unknown.
@@ -67,22 +55,22 @@ def estimate_gate(
         estimate = _of_group(gate, seen)
     else:
         estimate = _of_single(gate, seen)
-    bracket = NO_BRACKET
+    bracket: Sequence[GateEstimate] = ()
     if estimate.n_missing and (gate.bounds or gate.margin):
         with suppress(InvalidGateError):
             bracket = _bracket(gate, seen, estimate)
     if gate.published is None:
         return estimate, bracket
     whole, *others = (
-        estimate_published(gate, seen, one) for one in (estimate, *bracket.estimates)
+        estimate_published(gate, seen, one) for one in (estimate, *bracket)
     )
-    return whole, bracket._replace(estimates=others)
+    return whole, others
 
 
 def _bracket(
     gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
-) -> Bracket:
-    """All estimates, or those between whose limits the limits of all others are.
+) -> tuple[GateEstimate, GateEstimate]:
+    """The estimates between whose limits those with other scores are.
 
     Raises:
         InvalidGateError: The possible scores, or these limits, are unknown.
@@ -90,56 +78,25 @@ def _bracket(
     is_group = isinstance(seen, GroupObservations)
     tasks = [seen] if isinstance(seen, Observations) else [o.seen for o in seen.members]
 
-    def completed(ways: Sequence[Collection[int]]) -> GateEstimate:
-        """The estimate with these documents of each task at the highest score."""
-        whole = [*map(_completed, tasks, ways)]
+    def completed(*, at_best: bool) -> GateEstimate:
+        """The estimate with these documents at the highest or the lowest score."""
+        whole = [_completed(one, at_best=at_best) for one in tasks]
         if isinstance(seen, GroupObservations):
             return _of_group(gate, seen.with_tasks(whole))
         return _of_single(gate, whole[0])
 
-    # Limits of a task rise with its scores, so one threshold needs only the extremes.
-    if is_group or (len(gate.bounds) > 1 and not gate.cluster):
-        ways = [[*islice(_ways(one), MOST_TRIED + 1)] for one in tasks]
-        is_counted = all(estimate_point(one.metric).is_share for one in tasks)
-        if is_counted and math.prod(map(len, ways)) <= MOST_TRIED:
-            return Bracket([*map(completed, product(*ways))], is_complete=True)
-    low = completed([()] * len(tasks))
-    high = completed([range(one.metric.n_lost) for one in tasks])
+    low, high = completed(at_best=False), completed(at_best=True)
     if not is_group or low.spread is None or not compares_limits(gate, estimate):
-        return Bracket((low, high))
+        return low, high
     ends = enclosing(low.spread, high.spread) if high.spread else None
     if ends is None:
         raise InvalidGateError("the limits with other scores are unknown")
     # Those of a group do not: a score far from the others widens both of them.
-    return Bracket((replace(low, spread=ends[0]), replace(high, spread=ends[1])))
+    return replace(low, spread=ends[0]), replace(high, spread=ends[1])
 
 
-def _ways(seen: Observations) -> Iterator[frozenset[int]]:
-    """Yield which of the documents without a value get the highest one, in all ways
-    that differ for a gate: documents of one cluster and one value in the baseline
-    are alike."""
-    old = seen.reference.values.get(seen.metric.key, {}) if seen.reference else {}
-    alike: dict[object, list[int]] = {}
-    for i in range(seen.metric.n_lost):
-        at = seen.lost[i] if seen.lost else -1
-        alike.setdefault((old.get(at), _label(seen, at)), []).append(i)
-    for counts in product(*(range(len(same) + 1) for same in alike.values())):
-        pairs = zip(alike.values(), counts, strict=True)
-        yield frozenset(i for same, n in pairs for i in same[:n])
-
-
-def _label(seen: Observations, at: int) -> str | None:
-    if isinstance(seen.labels, Mapping):
-        return seen.labels.get(at)
-    return seen.labels[at] if seen.labels else None
-
-
-def _completed(seen: Observations, high: Collection[int]) -> Observations:
-    """The task with a value for each document.
-
-    Args:
-        high: Which of the documents without one get the highest value, counted from
-            0; the others get the lowest.
+def _completed(seen: Observations, *, at_best: bool) -> Observations:
+    """The task with the highest or the lowest value for each document without one.
 
     Raises:
         InvalidGateError: These values are unknown.
@@ -152,7 +109,7 @@ def _completed(seen: Observations, high: Collection[int]) -> Observations:
     if not all(map(math.isfinite, ends)) or labelled:
         raise InvalidGateError(f"the range of {metric.key} is unknown")
     assert metric.estimate is not None
-    values = [ends[i in high] for i in range(n_lost)]
+    values = [ends[at_best]] * n_lost
     n = metric.n_scored + n_lost
     total = metric.total if ends == (0, 1) else None
     number = (metric.estimate.value * metric.n_scored + math.fsum(values)) / n
@@ -162,7 +119,7 @@ def _completed(seen: Observations, high: Collection[int]) -> Observations:
         n_scored=n,
         n_errored=0,
         n_unscored=0,
-        total=None if total is None else total + len(high),
+        total=None if total is None else total + n_lost * at_best,
     )
     changed = replace(seen, metric=whole, size=max(seen.size, n))
     if not seen.values:  # the metric is not computed from values of documents
@@ -310,7 +267,7 @@ def estimate_sampled_group(
     pairs = [*zip(weights, found.values(), strict=True)]
     before = sum((w * one.before for w, one in pairs), Fraction(0))
     known = 0.0 if gate.margin is not None else float(before)
-    changes = [_change(one, known, as_stratum=True) for one in found.values()]
+    changes = [_change(one, known) for one in found.values()]
     n_whole = sum(one.n_whole for one in found.values())
     change = replace(combined_change([*found], changes, weights), n_whole=n_whole)
     if gate.margin is not None:
@@ -335,59 +292,32 @@ def _number(change: ChangeEstimate, found: Sequence[SampledRun]) -> GateEstimate
     )
 
 
-def _change(
-    found: SampledRun, known: float, *, as_stratum: bool = False
-) -> ChangeEstimate:
-    """The change, of which ``known`` is added to the limits. ``as_stratum``: whether
-    they are those of a mean, which tasks of a group can share."""
+def _change(found: SampledRun, known: float) -> ChangeEstimate:
+    """The change, of which ``known`` is added to the limits."""
     old, new = found.pairs.old, found.pairs.new
-    before, whole = found.before, found.n_whole
+    before, whole, n = found.before, found.n_whole, len(old)
+    width = found.ends[1] - found.ends[0]
+    differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
+    moved = [known + one for one in differences]
+    spread = estimate_bounded(moved, None, (known - width, known + width)).spread
+    assert spread is not None
+    value: Fraction | float = mean(differences)
+    now: Fraction | float = float(before) + value
     shares = None
-    value: Fraction | float
-    is_counted = isinstance(before, Fraction) and {*new} <= {0, 1}
-    if is_counted:
-        shares, spread = _of_shares(found, known)
-        value = _scaled_up(spread.new) - _scaled_up(spread.old)
-        limits: IntervalEstimate = spread
-    if as_stratum or not is_counted:
-        differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
-        low, high = found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]
-        moved = [known + one for one in differences]
-        bounded = estimate_bounded(moved, None, (known + low, known + high)).spread
-        assert bounded is not None
-        limits = bounded.scaled(whole / max(1, whole - len(old)))
-        value = Fraction(mean(differences)) if is_counted else mean(differences)
+    if isinstance(before, Fraction) and {*new} <= {0, 1}:
+        value = Fraction(int(sum(differences)), n)
+        now, shares = before + value, paired_proportions(old, new)
     return ChangeEstimate(
         value=value,
-        n=len(old),
+        n=n,
         before=before,
-        now=before + value if isinstance(value, Fraction) else float(before) + value,
-        spread=limits,
+        now=now,
+        spread=spread.scaled(whole / max(1, whole - n)),
         shares=shares,
-        method="difference to the baseline, finite benchmark",
+        method="Gaffke, change since the baseline, finite benchmark",
         unit="points" if found.ends == (0, 1) else "plain",
-        range=(found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]),
+        range=(-width, width),
         n_whole=whole,
         n_errored=len(found.pairs.lost),
         pairs=found.pairs,
     )
-
-
-def _of_shares(
-    found: SampledRun, known: float
-) -> tuple[PairedProportions, IndependentDifference]:
-    old = found.pairs.old
-    pairs = list(zip(old, found.pairs.new, strict=True))
-    gained, lost = pairs.count((0, 1)), pairs.count((1, 0))
-    n_right, whole = int(sum(old)), found.n_whole
-    size_right = round(float(found.before) * whole)
-    better = SampledShare(gained, len(old) - n_right, whole - size_right, whole, known)
-    worse = SampledShare(lost, n_right, size_right, whole)
-    shares = PairedProportions(gained, lost, len(old))
-    return shares, IndependentDifference(better, worse)
-
-
-def _scaled_up(share: Any) -> Fraction:
-    if not share.n:
-        return Fraction(0)
-    return Fraction(int(share.total) * share.size, int(share.n) * share.whole)

@@ -46,9 +46,6 @@ the nominal error rate."""
 MOST_SKEWED = 0.2
 """Skewness divided by the root of the number of documents, above which bootstrap-t
 limits exceed their nominal error rate."""
-ENOUGH = 200
-"""With at least this many documents, the delta method is used for a corpus metric whose
-documents are not of a few kinds."""
 MOST_LABELS = 5
 """With more labels, pairs of labels are not counted as kinds of documents."""
 UNSEEN = 10
@@ -190,8 +187,7 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
         estimate = _by_bootstrap_t(totals, labels)
     if totals.kinds:
         estimate = _with_kinds(totals, labels)
-    smooth = totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH)
-    if estimate is None and smooth:
+    if estimate is None and totals.is_smooth:
         estimate = _by_slopes(totals, labels)
     if estimate is None:
         estimate = _by_bootstrap(totals, labels)
@@ -306,11 +302,10 @@ def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
     from pytest_evals.stats.bootstrap_limits import resample_sums
 
     columns = _of_clusters(totals, labels)
-    replicates = resample_sums(columns, totals.score, corrected=totals.is_smooth)
+    replicates = resample_sums(columns, totals.score)
     if _do_not_vary(replicates):
         return without_variance(replicates.value)
-    method = "BCa" if totals.is_smooth else "bootstrap"
-    method = method if labels is None else f"clustered {method}"
+    method = "bootstrap" if labels is None else "clustered bootstrap"
     return GateEstimate(value=replicates.value, spread=replicates, method=method)
 
 
