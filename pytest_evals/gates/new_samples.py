@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Interval, Outcome
+from pytest_evals.gates.estimate.sums import UNKNOWN_RANGE
 from pytest_evals.gates.power import (
     documents_needed,
     flips_text,
@@ -190,7 +191,8 @@ def weakness_notes(
     if power is None and margin < width < math.inf:
         least = documents_for(1 - gate.confidence, margin / width)
         if least > n:
-            offer = offer_of_assumption(gate, margin, width)
+            is_unknown = any(one.startswith(UNKNOWN_RANGE) for one in estimate.notes)
+            offer = "" if is_unknown else offer_of_assumption(gate, margin, width)
             what = "a model that changes no answer passes only from"
             yield f"{LOW_POWER}: {what} {least:,} documents on, not with {n:,}{offer}"
             return

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
+from pytest_evals.gates.estimate.sums import UNKNOWN_RANGE, UNSEEN
 from pytest_evals.gates.new_samples import offer_of_assumption
 from pytest_evals.gates.power import (
     Rule,
@@ -245,7 +246,8 @@ def weakness(
 
 def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | None:
     """The range of a document's value of a gate's metric; ``None`` if it is not a mean.
-    An unknown range is at least 0 to 1. ``metrics``: those of its tasks."""
+    An unknown range is at least 0 to 1; baseline gates assume at least 0 to
+    :data:`UNSEEN`. ``metrics``: those of its tasks."""
     if gate.metric in COMPARED:
         return COMPARED[gate.metric]
     named = [one for one in metrics if one.name == gate.metric and one.is_mean]
@@ -253,7 +255,7 @@ def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | Non
         return None
     known = gate.range or named[0].known_limits
     is_known = known is not None and all(map(math.isfinite, known))
-    return known if is_known else (0.0, 1.0)
+    return known if is_known else (0.0, UNSEEN if gate.margin is not None else 1.0)
 
 
 def _least(
@@ -285,7 +287,9 @@ def _least(
     elif gate.metric in COMPARED:
         best = "with no difference in any document, it passes"
     few = f"{best} only from {least:,} documents on, not with {n:,}"
-    if gate.margin is not None and (not known.is_share or gate.reducer):
+    if known.limits == (0.0, UNSEEN):
+        few += f"; {UNKNOWN_RANGE}: range: [lowest, highest] in the gate needs fewer"
+    elif gate.margin is not None and (not known.is_share or gate.reducer):
         few += offer_of_assumption(gate, allowed, width)
     return least, few
 

@@ -217,13 +217,18 @@ def stratified(
     spreads: Sequence[IntervalEstimate], weights: Sequence[float]
 ) -> StratifiedMean | WidestInterval | None:
     """Estimate a weighted sum; ``None`` if a term is not a mean of values in a known
-    range, or if their ranges differ. If values are clustered, the wider of the limits
-    with and without the clusters of all terms are used.
+    range. If values are clustered, the wider of the limits with and without the
+    clusters of all terms are used.
     """
     found = [_strata(one) for one in spreads]
-    ends = {(one.low, one.high) for each in found for one in each}
-    if not all(found) or len(ends) != 1:
+    if not all(found):
         return None
+    if len({one.kinds for each in found for one in each}) > 1:
+        if any(size != 1 for each in found for one in each for _, size in one.kinds):
+            return None  # ratios
+        low = min(one.low for each in found for one in each)
+        high = max(one.high for each in found for one in each)
+        found = [[one.in_range(low, high) for one in each] for each in found]
     independent, clustered = (
         _weighted([each[i] for each in found], weights) for i in (0, -1)
     )

@@ -407,12 +407,12 @@ def test_a_baseline_value_that_is_not_a_number_is_an_error():
 
 def test_rounding_errors_are_not_differences_between_documents():
     """0.45 - 0.5 and similar differences are not equal to the last digit: the limits
-    are those of equal changes, with one more document at -10: ten times the usual
-    range."""
+    are those of equal changes, with one more document at -30: thirty times the largest
+    possible change, which is at least 1."""
     old = [0.1 * (i % 7) + 0.1 for i in range(40)]
     new = [one - 0.05 for one in old]
     found = verdict(old, new, name="bits", lower=True, max_rise=0.2)
-    lowest = -10 + 9.95 * 0.05 ** (1 / 40)
+    lowest = -30 + 29.95 * 0.05 ** (1 / 40)
     assert found.interval.low == pytest.approx(lowest)
 
 

@@ -15,14 +15,14 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.estimate.sums import (
     NEGLIGIBLE,
     Labels,
+    assumed_range,
+    assumption,
     estimate_bounded,
     estimate_number,
     estimate_totals,
-    estimate_unbounded,
     limits_of,
     score_of,
     totals_of,
-    usual_range,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
 from pytest_evals.gates.observations import Observations, pairs_of
@@ -208,16 +208,13 @@ def _of_means(
     if not (math.isfinite(before) and math.isfinite(now)):
         raise ValueError(f"it was {before} and is {now}")
     ends = limits_of([*old, *new], how.known_limits)
-    low, high = ends or usual_range(how, [*old, *new])
+    low, high = ends or assumed_range([*old, *new])
     width = (-min(high - low, largest_drop or math.inf), high - low)
-    notes: tuple[str, ...] = ()
+    notes = [] if ends else [assumption((low, high))]
     if largest_drop is not None:
-        notes = (f"assumes that no document loses more than {largest_drop:g}",)
+        notes.append(f"assumes that no document loses more than {largest_drop:g}")
         differences = [max(width[0], one) for one in differences]  # rounding errors
-    if ends is None:
-        estimate = estimate_unbounded(differences, labels, width)
-    else:
-        estimate = estimate_bounded(differences, labels, width)
+    estimate = estimate_bounded(differences, labels, width)
     is_share = all(0 <= one <= 1 for one in (ends or (*old, *new)))
     return ChangeEstimate(
         value=estimate.value,
@@ -227,7 +224,7 @@ def _of_means(
         spread=estimate.spread,
         method=f"paired {estimate.method}",
         range=estimate.range,
-        notes=(*estimate.notes, *notes),
+        notes=tuple(notes),
         unit="points" if is_share else "plain",
     )
 

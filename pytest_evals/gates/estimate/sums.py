@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.metric import ANYTHING, Metric, Ratio, Totals
+from pytest_evals.core.metric import Metric, Ratio, Totals
 from pytest_evals.gates.terms import (
     NO_VARIANCE,
     GateEstimate,
@@ -48,13 +48,9 @@ MOST_SKEWED = 0.2
 limits exceed their nominal error rate."""
 MOST_LABELS = 5
 """With more labels, pairs of labels are not counted as kinds of documents."""
-UNSEEN = 10
-"""A score may be this many times the end of the usual range if nothing is known of its
-range."""
-UNKNOWN_RANGE = (
-    "the range of the scores is unknown: the confidence limits are approximate; range: "
-    "[lowest, highest] in the gate makes them hold"
-)
+UNSEEN = 30
+"""A score of unknown range may be this many times as large as the largest one seen."""
+UNKNOWN_RANGE = "the range of the scores is unknown"
 
 
 def limits_of(
@@ -70,19 +66,19 @@ def limits_of(
     return (low, high) if is_inside else None
 
 
-def usual_range(how: Metric, values: Sequence[float]) -> tuple[float, float]:
-    """The smallest of the ranges 0 to 1, -1 to 1, 0 to 10, -10 to 10 … with all values;
-    ten times as high if nothing is known of the metric: rare large values may not have
-    been seen.
-
-    A range that is declared later is rarely wider, so knowing it does not make a gate
-    decide less.
-    """
-    largest = max(1.0, *(abs(value) for value in values))
-    high = 10.0 ** math.ceil(math.log10(largest) - NEGLIGIBLE)
-    if how.span == ANYTHING:
-        high *= UNSEEN
+def assumed_range(values: Sequence[float]) -> tuple[float, float]:
+    """A range for scores of unknown range: rare large ones may not have been seen. It
+    begins at 0 if none is negative."""
+    high = UNSEEN * max(1.0, *map(abs, values))
     return (-high if min(values) < 0 else 0.0, high)
+
+
+def assumption(ends: tuple[float, float]) -> str:
+    """The note on limits over an assumed range of scores."""
+    return (
+        f"{UNKNOWN_RANGE}, so the confidence limits assume scores from {ends[0]:g} to "
+        f"{ends[1]:g}: range: [lowest, highest] in the gate narrows them"
+    )
 
 
 def estimate_bounded(
@@ -104,24 +100,11 @@ def _effect(found: ClusteredStderr) -> str:
     return f"design effect {effect:.3g} over {n} clusters"
 
 
-def estimate_unbounded(
-    values: Sequence[float], labels: Labels, usual: tuple[float, float]
-) -> GateEstimate:
-    """Approximate limits of a mean of values without a known range: the studentized
-    bootstrap, and never narrower than if the range were a usual one.
-    """
-    bounded = estimate_bounded(values, labels, usual)
-    assert bounded.spread is not None
-    columns = ([float(value) for value in values], [1.0] * len(values))
-    found = bounded
-    if len({*values}) > 1:
-        totals = Totals(columns=columns, score=ratio, is_ratio=True)
-        found = estimate_totals(totals, labels)
-        assert found.spread is not None
-        widest = WidestInterval((found.spread, bounded.spread))
-        found = replace(found, spread=widest)
-    infinite = (-math.inf, math.inf)
-    return replace(found, notes=(*found.notes, UNKNOWN_RANGE), range=infinite)
+def estimate_unbounded(values: Sequence[float], labels: Labels) -> GateEstimate:
+    """Limits of a mean of values without a known range, over an assumed one."""
+    ends = assumed_range(values)
+    found = estimate_bounded(values, labels, ends)
+    return replace(found, notes=(assumption(ends),))
 
 
 def estimate_ratio(how: Ratio, totals: Totals, labels: Labels) -> GateEstimate:

@@ -20,8 +20,9 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.check import labels_fault
 from pytest_evals.gates.estimate.sums import (
     FEW,
-    UNKNOWN_RANGE,
     Labels,
+    assumed_range,
+    assumption,
     estimate_bounded,
     estimate_number,
     estimate_ratio,
@@ -29,7 +30,6 @@ from pytest_evals.gates.estimate.sums import (
     estimate_unbounded,
     limits_of,
     totals_of,
-    usual_range,
 )
 from pytest_evals.gates.observations import Observations
 from pytest_evals.gates.read.entry import COMPARED
@@ -196,7 +196,7 @@ def _by_values(
     if how.is_mean:
         if ends is not None:
             return estimate_bounded(values, labels, ends)
-        return estimate_unbounded(values, labels, usual_range(how, values))
+        return estimate_unbounded(values, labels)
     totals = totals_of(how, values)
     if totals is not None:
         if how.ratio is not None:
@@ -269,15 +269,15 @@ def _by_repeats(
     least = min(map(len, groups), default=0)
     if least < 2:
         return None
-    every, how = [value for values in groups for value in values], seen.metric.how
-    assert how is not None
-    ends = limits_of(every, seen.limits)
+    every = [value for values in groups for value in values]
+    known = limits_of(every, seen.limits)
+    ends = known or assumed_range(every)
     estimate = GateEstimate(
         value=point.value,
-        spread=mean_over_reruns(groups, ends or usual_range(how, every)),
+        spread=mean_over_reruns(groups, ends),
         method=f"{least} answers to each document",
-        range=ends or (-math.inf, math.inf),
-        notes=() if ends else (UNKNOWN_RANGE,),
+        range=ends,
+        notes=() if known else (assumption(ends),),
     )
     return _counted_as(point, estimate)
 
