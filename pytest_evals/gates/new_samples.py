@@ -16,6 +16,9 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate, Interval, Outcome
 from pytest_evals.gates.estimate.sums import UNKNOWN_RANGE
 from pytest_evals.gates.power import (
+    POWER,
+    USUAL_FLIPS,
+    documents_for,
     documents_needed,
     flips_text,
     normal_chances,
@@ -34,9 +37,8 @@ from pytest_evals.gates.terms import (
     suffix,
 )
 from pytest_evals.stats.independent import IndependentDifference
-from pytest_evals.stats.interval_methods import Proportion, root
+from pytest_evals.stats.interval_methods import Proportion, first_that, root
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import POWER, USUAL_FLIPS, documents_for, first_that
 
 CONFIDENCE = 0.95
 """One-sided; together a 90% confidence interval."""

@@ -17,8 +17,11 @@ from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.estimate.sums import UNKNOWN_RANGE, UNSEEN
 from pytest_evals.gates.new_samples import offer_of_assumption
 from pytest_evals.gates.power import (
+    POWER,
+    USUAL_FLIPS,
     Rule,
     Stratum,
+    documents_for,
     documents_needed,
     flips_text,
     paired_rule,
@@ -28,8 +31,7 @@ from pytest_evals.gates.power import (
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.gates.terms import figure, percent
-from pytest_evals.stats.interval_methods import Proportion
-from pytest_evals.stats.power import POWER, USUAL_FLIPS, documents_for, first_that
+from pytest_evals.stats.interval_methods import Proportion, first_that, last_that
 
 WEAK = 0.5
 """A warning is shown if the probability of failing at three times the margin is
@@ -37,7 +39,6 @@ smaller."""
 NEAR = 2.0
 """A gate whose threshold is within this many standard errors of the number will be
 flaky."""
-_HALVINGS = 30
 _DISTANCE = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(POWER)
 """Standard errors between a margin and a change that is decided with the usual power.
 """
@@ -337,11 +338,7 @@ def _smallest(fails: Callable[[float], float]) -> float | None:
     """The smallest true drop that is detected with the usual power, or ``None``."""
     if fails(1.0) < POWER:
         return None
-    low, high = 0.0, 0.0 if fails(0.0) >= POWER else 1.0
-    for _ in range(_HALVINGS * (high > 0)):
-        middle = (low + high) / 2
-        low, high = (low, middle) if fails(middle) >= POWER else (middle, high)
-    return high
+    return last_that(lambda drop: fails(drop) >= POWER, 1.0, 0.0)
 
 
 def _of_sample(bare: GatePlan, last: float, n_whole: int, flips: float) -> GatePlan:

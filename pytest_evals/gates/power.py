@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -26,11 +26,14 @@ from pytest_evals.stats.interval_methods import (
     IntervalEstimate,
     Proportion,
     beta_tails,
+    first_that,
     root,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import POWER, chance_below, first_that, paired_stderr
 
+POWER = 0.8
+USUAL_FLIPS = 0.05
+"""Assumed flip rate, if unknown."""
 MOST_DOCUMENTS = 10_000_000
 _ROUNDING = 1e-9
 _STEP = 8
@@ -92,7 +95,11 @@ def rule_of(
     if gate.over == "population":
         tasks = tuple(one._replace(last=None) for one in strata)
         return paired_rule(allowed, flips, 1 - gate.confidence, tasks)
-    spread = partial(paired_stderr, flips)
+
+    def spread(n: int, drop: float) -> float:
+        """Of the change of a proportion on the same documents."""
+        return math.sqrt((max(flips, abs(drop)) - drop * drop) / n)
+
     return _normal_rule(gate, [(-allowed, True)], 0.0, spread, is_count=is_count)
 
 
@@ -154,6 +161,19 @@ def _between(edge: float, n: int, is_lower: bool) -> float:
     if is_lower:
         return (math.ceil(edge * n - _ROUNDING) - 0.5) / n
     return (math.floor(edge * n + _ROUNDING) + 0.5) / n
+
+
+def documents_for(alpha: float, share: float) -> int:
+    """Return the smallest number of documents after which, if none of them differed,
+    less than this share of all differ, at one-sided level alpha: (1 - share)^n."""
+    return math.ceil(math.log(alpha) / math.log1p(-share) - _ROUNDING)
+
+
+def chance_below(threshold: float, mean: float, stderr: float) -> float:
+    """Return the probability that an estimate is below a threshold."""
+    if stderr == 0:
+        return float(mean < threshold)
+    return NormalDist().cdf((threshold - mean) / stderr)
 
 
 def normal_chances(

@@ -19,7 +19,8 @@ from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.gates.reducers import estimated_mean
+from pytest_evals.stats.averages import mean
 
 _MOST_NAMED = 20
 """Number of documents listed in a verdict."""
@@ -125,11 +126,6 @@ def _cost(record: Record) -> Fact:
     return (math.fsum(costs),) if len(costs) == len(record.own_responses) else None
 
 
-def _mean(values: Sequence[float]) -> Estimate:
-    stderr = mean_stderr(values)
-    return Estimate(mean(values), stderr, "analytic" if stderr is not None else "")
-
-
 def _total(values: Sequence[float]) -> Estimate:
     return Estimate(math.fsum(values))
 
@@ -144,7 +140,7 @@ def _percentile(share: int, values: Sequence[tuple[float, ...]]) -> Estimate:
 def _share_of(name: str) -> Metric:
     return Metric(
         name=name,
-        aggregate=_mean,
+        aggregate=estimated_mean,
         higher_is_better=False,
         is_mean=True,
         span=SHARE,
@@ -156,8 +152,8 @@ def _amount(name: str, aggregate: Callable[[Sequence[Any]], Estimate]) -> Metric
     return Metric(
         name=name,
         aggregate=aggregate,
-        is_mean=aggregate is _mean,
-        higher_is_better=None if aggregate is _mean else False,
+        is_mean=aggregate is estimated_mean,
+        higher_is_better=None if aggregate is estimated_mean else False,
         span=Span(0.0, math.inf),
         limits=(0.0, math.inf),
         closed=True,
@@ -176,7 +172,7 @@ def _all() -> Iterator[RunMetric]:
         yield RunMetric(metric=metric, fact=fact, unknown=_NO_FINISH, of_text=of_text)
     for status in (Status.ERRORED, Status.UNSCORED):
         yield RunMetric(metric=_share_of(status.value), status=status)
-    metric = _amount("tokens_per_answer", _mean)
+    metric = _amount("tokens_per_answer", estimated_mean)
     yield RunMetric(metric=metric, fact=_tokens, unknown=_NO_TOKENS, of_text=True)
     for share in (50, 95, 99):
         metric = _amount(f"latency_p{share}", partial(_percentile, share))

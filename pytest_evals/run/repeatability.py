@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.metric import Metric
+from pytest_evals.gates.power import chance_below
 from pytest_evals.stats.averages import mean, mean_stderr
-from pytest_evals.stats.power import chance_below
 from pytest_evals.stats.repeatability import repeatability
 
 AWAY = (2, 3)

@@ -99,19 +99,16 @@ class WeightedTerm(NamedTuple):
 
 
 def weighted_sum(parts: Sequence[WeightedTerm]) -> IntervalEstimate:
-    """Estimate the weighted sum of independent estimates: of means in a known range as
-    one stratified mean, of others by :func:`normal_sum`. The weights add up to 1."""
-    found = stratified([one.spread for one in parts], [one.weight for one in parts])
-    return found or normal_sum(parts)
+    """Estimate the weighted sum of independent estimates; the weights add up to 1.
 
-
-def normal_sum(parts: Sequence[WeightedTerm]) -> NormalEstimate | ExactValue:
-    """Estimate the weighted sum of independent estimates, treated as normal.
-
-    Its variance is the sum of their variances times the squared weights; its degrees of
-    freedom are Welch's and Satterthwaite's (1946). A proportion of 0 or 1 shows no
-    variance; it gets the variance implied by its one-sided confidence limits.
+    Means in a known range are one stratified mean. Others are treated as normal: the
+    variance is the sum of theirs times the squared weights; its degrees of freedom are
+    Welch's and Satterthwaite's (1946). A proportion of 0 or 1 shows no variance; it
+    gets the variance implied by its one-sided confidence limits.
     """
+    found = stratified([one.spread for one in parts], [one.weight for one in parts])
+    if found is not None:
+        return found
     value = math.fsum(part.weight * part.spread.value for part in parts)
     terms = [(part.weight * _stderr(part.spread)) ** 2 for part in parts]
     variance = math.fsum(terms)

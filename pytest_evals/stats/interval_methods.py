@@ -14,6 +14,7 @@ of the DLMF); its density is computed from the differences to Stirling's formula
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -320,6 +321,32 @@ def last_that(holds: Callable[[float], bool], good: float, bad: float) -> float:
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
+
+
+def first_that(
+    holds: Callable[[int], bool], least: int, most: int, guess: int = 0
+) -> int | None:
+    """Return the smallest integer for which a monotone condition holds; ``None`` if
+    it holds for none. ``guess`` is a starting point, which saves evaluations."""
+    high = min(max(least, guess), most)
+    low, step = high, 1
+    if holds(high):
+        while low > least:
+            low = max(least, high - step)
+            if not holds(low):
+                low += 1
+                break
+            high, step = low, 2 * step
+    else:
+        low = high + 1
+        while True:
+            if low > most:
+                return None
+            high = min(high + step, most)
+            if holds(high):
+                break
+            low, step = high + 1, 2 * step
+    return low + bisect_left(range(low, high), True, key=holds)
 
 
 def limit_where(

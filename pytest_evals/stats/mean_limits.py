@@ -22,6 +22,7 @@ never narrower than those of independent values.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -250,13 +251,10 @@ def _of_units(units: Sequence[tuple[float, float, int]], kinds: Kinds) -> Bounde
     value = math.fsum(above for above, _, _ in units) / size
     square = math.fsum((above - value * below) ** 2 for above, below, _ in units)
     n_documents = sum(count for _, _, count in units)
-    found = _of_moments(
-        len(units),
-        value,
-        square / size**2 * len(units) ** 2,
-        _grouped([(above, below) for above, below, _ in units if below]),
-        kinds,
-    )
+    counts = Counter((above, below) for above, below, _ in units if below)
+    rows = [(*unit, float(count)) for unit, count in sorted(counts.items())]
+    square *= (len(units) / size) ** 2
+    found = _of_moments(len(units), value, square, rows, kinds)
     pseudo_size = sum(count * count for _, _, count in units) / n_documents
     return replace(found, pseudo_size=pseudo_size)
 
@@ -281,25 +279,3 @@ def _of_moments(
         kinds=tuple(kinds),
         pseudo_size=1.0,
     )
-
-
-def _grouped(
-    units: Sequence[tuple[float, float]],
-) -> tuple[tuple[float, float, float], ...]:
-    """Merge units with equal sum and size into one row with a count; bin nearly equal
-    rows if there are very many."""
-    counts: dict[tuple[float, float], float] = {}
-    for unit in units:
-        counts[unit] = counts.get(unit, 0.0) + 1
-    if len(counts) <= MOST_DISTINCT:
-        return tuple((*unit, count) for unit, count in sorted(counts.items()))
-    sizes = [size for _, size in counts]
-    means = [total / size for total, size in counts]
-    least, span = min(means), max(means) - min(means)
-    bins: dict[tuple[int, float], list[float]] = {}
-    for (unit, count), mean, size in zip(counts.items(), means, sizes, strict=True):
-        at = round((mean - least) / span * MOST_DISTINCT)
-        row = bins.setdefault((at, size), [0.0, 0.0])
-        row[0] += unit[0] * count
-        row[1] += count
-    return tuple((total / n, size, n) for (_, size), (total, n) in sorted(bins.items()))

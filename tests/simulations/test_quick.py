@@ -15,6 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 from pytest_evals import judge_gate, judge_gates
 from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations import answers, labels, means
+from tests.simulations.__main__ import CELLS, ROWS
 from tests.simulations.betting import betting_limits
 from tests.simulations.cells import Cell, outcome
 from tests.simulations.corpus import corpus
@@ -176,6 +177,18 @@ def test_more_passing_gates_never_change_a_failure_to_a_pass():
             more = {str(i): (gate, [1] * 100) for i in range(n_more)}
             found = judge_gates({"one": (gate, scores)} | more)["one"]
             assert found.is_red or found.fails_alone
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_each_table_has_cells_that_can_be_measured(name):
+    first = next(CELLS[name]())
+    assert first.n > 0
+    assert 0 <= max(first.measure(2)[:2]) <= 100
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_other_table_has_rows(name):
+    assert next(ROWS[name](4))
 
 
 @pytest.mark.parametrize(

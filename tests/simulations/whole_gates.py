@@ -191,30 +191,50 @@ def _sampled_group(
     return str(found.outcome)
 
 
-def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:
-    """3% of the scores are 5, all others below 0.1: ``max`` at the true mean; and 3% of
-    scores rise by 5: ``max_rise`` at the true change."""
-    mean = 0.97 * 0.05 + 0.03 * 5
-    for text, ends in (("range unknown", None), ("range 0 to 5", (0, 5))):
+def outliers(sizes: Sequence[int] = (20, 60, 100, 300)) -> Iterator[Cell]:
+    """Rare scores that are much larger: ``max`` at the true mean; and rare rises by as
+    much: ``max_rise`` at the true change. Most scores are uniform, up to 1 or 0.1."""
+    for share, times, width in (
+        (0.01, 20, 1.0),
+        (0.02, 20, 1.0),
+        (0.05, 20, 1.0),
+        (0.03, 50, 0.1),
+    ):
+        large = times * width
+        kind = f"{share:.0%} of {large:g}"
+        mean = (1 - share) * width / 2 + share * large
+        ranges = {
+            "range unknown": None,
+            f"range 0 to {times * width:g}": (0, times * width),
+        }
+        for text, ends in ranges.items():
+            for n in sizes:
+
+                def sample(
+                    rng: np.random.Generator,
+                    ends=ends,
+                    n=n,
+                    kind=(share, times * width, width, mean),
+                ) -> str:
+                    share, large, width, mean = kind
+                    usual = width * rng.random(n)
+                    scores = np.where(rng.random(n) < share, large, usual)
+                    gate = {"max": mean, "over": "population"}
+                    return str(judge_gate(gate, scores, range=ends).outcome)
+
+                yield sampled(kind, text, n, sample)
         for n in sizes:
 
-            def sample(rng: np.random.Generator, ends=ends, n=n) -> str:
-                scores = np.where(rng.random(n) < 0.97, rng.random(n) / 10, 5.0)
-                gate = {"max": mean, "over": "population"}
-                return str(judge_gate(gate, scores.tolist(), range=ends).outcome)
+            def change(
+                rng: np.random.Generator, n=n, kind=(share, times * width, width)
+            ) -> str:
+                share, large, width = kind
+                old = width * rng.random(n)
+                new = np.where(rng.random(n) < share, old + large, old)
+                gate = {"max_rise": share * large}
+                return str(judge_gate(gate, new, baseline=old, range=None).outcome)
 
-            yield sampled("3% outliers", text, n, sample)
-    for n in sizes:
-
-        def change(rng: np.random.Generator, n=n) -> str:
-            old = rng.random(n)
-            new = np.where(rng.random(n) < 0.97, old, old + 5)
-            scores, baseline = new.tolist(), old.tolist()
-            gate = {"max_rise": 0.15}
-            verdict = judge_gate(gate, scores, baseline=baseline, range=None)
-            return str(verdict.outcome)
-
-        yield sampled("3% rise by 5", "range unknown", n, change)
+            yield sampled(f"rise, {kind}", "range unknown", n, change)
 
 
 def labels(

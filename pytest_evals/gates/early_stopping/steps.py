@@ -25,13 +25,13 @@ from pytest_evals.core.gate import Bound, Gate, Outcome
 from pytest_evals.core.metric import SHARE, Metric, Ratio
 from pytest_evals.gates.decide import compared
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
+from pytest_evals.gates.power import USUAL_FLIPS
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     GateEstimate,
     conditions_of,
     has_limits,
 )
-from pytest_evals.stats.power import USUAL_FLIPS
 from pytest_evals.stats.sequential import Urn
 
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)

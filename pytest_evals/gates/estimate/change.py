@@ -73,12 +73,7 @@ def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise InvalidGateError(why) from error
-    change = replace(
-        _over_reruns(gate, change),
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
-        pairs=pairs,
-    )
+    change = replace(_over_reruns(gate, change), pairs=pairs)
     constant = change.spread if isinstance(change.spread, ExactValue) else None
     if has_limits(gate) and constant and abs(constant.value) > NEGLIGIBLE:
         raise InvalidGateError(

@@ -51,12 +51,14 @@ def estimate_gate(
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance is unknown.
     """
-    if isinstance(seen, GroupObservations):
-        estimate = _of_group(gate, seen)
-    else:
-        estimate = _of_single(gate, seen)
+    metric = seen.metric
+    estimate = replace(
+        _estimate(gate, seen),
+        n_errored=metric.n_errored,
+        n_unscored=metric.n_unscored,
+    )
     bracket: Sequence[GateEstimate] = ()
-    if estimate.n_missing and (gate.bounds or gate.margin):
+    if metric.n_lost and (gate.bounds or gate.margin):
         with suppress(InvalidGateError):
             bracket = _bracket(gate, seen, estimate)
     if gate.published is None:
@@ -75,18 +77,12 @@ def _bracket(
     Raises:
         InvalidGateError: The possible scores, or these limits, are unknown.
     """
-    is_group = isinstance(seen, GroupObservations)
-    tasks = [seen] if isinstance(seen, Observations) else [o.seen for o in seen.members]
-
-    def completed(*, at_best: bool) -> GateEstimate:
-        """The estimate with these documents at the highest or the lowest score."""
-        whole = [_completed(one, at_best=at_best) for one in tasks]
-        if isinstance(seen, GroupObservations):
-            return _of_group(gate, seen.with_tasks(whole))
-        return _of_single(gate, whole[0])
-
-    low, high = completed(at_best=False), completed(at_best=True)
-    if not is_group or low.spread is None or not compares_limits(gate, estimate):
+    low, high = (
+        _estimate(gate, _completed(seen, at_best=one)) for one in (False, True)
+    )
+    if isinstance(seen, Observations) or low.spread is None:
+        return low, high
+    if not compares_limits(gate, estimate):
         return low, high
     ends = enclosing(low.spread, high.spread) if high.spread else None
     if ends is None:
@@ -95,12 +91,21 @@ def _bracket(
     return replace(low, spread=ends[0]), replace(high, spread=ends[1])
 
 
-def _completed(seen: Observations, *, at_best: bool) -> Observations:
-    """The task with the highest or the lowest value for each document without one.
+def _completed(
+    seen: Observations | GroupObservations, *, at_best: bool
+) -> Observations | GroupObservations:
+    """The documents with the highest or the lowest value for each without one.
 
     Raises:
         InvalidGateError: These values are unknown.
     """
+    if isinstance(seen, Observations):
+        return _completed_task(seen, at_best=at_best)
+    tasks = [_completed_task(one.seen, at_best=at_best) for one in seen.members]
+    return seen.with_tasks(tasks)
+
+
+def _completed_task(seen: Observations, *, at_best: bool) -> Observations:
     metric, n_lost = seen.metric, seen.metric.n_lost
     if not n_lost:
         return seen
@@ -147,7 +152,9 @@ def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
     return estimate_change(gate, seen) if is_change else estimate_value(gate, seen)
 
 
-def _of_single(gate: Gate, seen: Observations) -> GateEstimate:
+def _estimate(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
+    if isinstance(seen, GroupObservations):
+        return _of_group(gate, seen)
     if not is_sample(gate, seen):
         return _of_task(gate, seen)
     if found := sampled_run(gate, seen):
@@ -184,11 +191,7 @@ def _of_group(gate: Gate, seen: GroupObservations) -> GateEstimate:
         for name, one in known.items()
     ]
     weights = [Fraction(size, sum(sizes)) for size in sizes]
-    return replace(
-        estimate_sampled_group(gate, known, weights),
-        n_errored=seen.metric.n_errored,
-        n_unscored=seen.metric.n_unscored,
-    )
+    return estimate_sampled_group(gate, known, weights)
 
 
 def _combined(gate: Gate, seen: GroupObservations) -> GateEstimate:
@@ -199,11 +202,7 @@ def _combined(gate: Gate, seen: GroupObservations) -> GateEstimate:
             estimates.append(_of_task(gate, member.seen))
         except InvalidGateError as error:
             raise error.of_task(member.seen.task) from error
-    whole = replace(
-        combined(gate, members, estimates),
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
-    )
+    whole = combined(gate, members, estimates)
     if isinstance(whole, ChangeEstimate):
         return whole
     return replace(whole, n=metric.n_scored, count=metric.total)
@@ -284,7 +283,6 @@ def _number(change: ChangeEstimate, found: Sequence[SampledRun]) -> GateEstimate
     return GateEstimate(
         value=before + value if is_exact else change.now,
         n=change.n,
-        n_errored=change.n_errored,
         spread=change.spread,
         method=change.method,
         n_whole=change.n_whole,
@@ -318,6 +316,5 @@ def _change(found: SampledRun, known: float) -> ChangeEstimate:
         unit="points" if found.ends == (0, 1) else "plain",
         range=(-width, width),
         n_whole=whole,
-        n_errored=len(found.pairs.lost),
         pairs=found.pairs,
     )

@@ -115,22 +115,13 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
         value=value,
         n=metric.n_scored,
         count=count,
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
         range=limits or (-math.inf, math.inf),
     )
 
 
 def _counted_as(point: GateEstimate, estimate: GateEstimate) -> GateEstimate:
-    """The estimate with the exact number and the numbers of documents."""
-    return replace(
-        estimate,
-        value=point.value,
-        n=point.n,
-        count=point.count,
-        n_errored=point.n_errored,
-        n_unscored=point.n_unscored,
-    )
+    """The estimate with the exact number and the number of documents."""
+    return replace(estimate, value=point.value, n=point.n, count=point.count)
 
 
 def estimate_over_reruns(gate: Gate, point: GateEstimate) -> GateEstimate:
@@ -304,8 +295,6 @@ def estimate_labelled(gate: Gate, seen: Observations) -> GateEstimate:
     return GateEstimate(
         value=spread.value,
         n=metric.n_scored,
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
         spread=spread,
         method=METHOD,
         range=(0.0, 1.0),

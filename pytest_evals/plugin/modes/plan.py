@@ -18,6 +18,7 @@ from pytest_evals.core.request import Generate, Request, as_sent
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.plan import Known, forecast
+from pytest_evals.gates.power import USUAL_FLIPS
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.reference_models import reference_models
@@ -27,7 +28,6 @@ from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
-from pytest_evals.stats.power import USUAL_FLIPS
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
 
