@@ -102,16 +102,15 @@ def _shown_metric(
 ) -> MetricResult:
     """The metric with the value that the gate judges, if that is another one."""
     metric, number = seen.metric, seen.metric.estimate
-    if number is None or isinstance(estimate, ChangeEstimate):
+    is_change = isinstance(estimate, ChangeEstimate)
+    if number is None or (is_change and not estimate.n_whole):
         return metric
-    if number.value != estimate.value:
-        metric = replace(metric, estimate=replace(number, value=float(estimate.value)))
-    if not (estimate.n_labels or estimate.n_whole):
-        return metric
-    assert estimate.spread is not None
-    stderr = estimate.spread.stderr
-    changed = replace(number, value=float(estimate.value), stderr=stderr)
-    return replace(metric, estimate=changed, total=None)
+    value = estimate.now if isinstance(estimate, ChangeEstimate) else estimate.value
+    number = replace(number, value=float(value))
+    if estimate.spread is None or not (estimate.n_labels or estimate.n_whole):
+        return replace(metric, estimate=number)
+    number = replace(number, stderr=estimate.spread.stderr)
+    return replace(metric, estimate=number, total=None)
 
 
 def _explained_change(

@@ -58,11 +58,7 @@ def judge(
 def judge_observations(
     gate: Gate, seen: Observations | GroupObservations, notes: Sequence[str] = ()
 ) -> Verdict:
-    """The verdict over documents whose values are known. ``notes``: remarks on them.
-
-    Raises:
-        InvalidGateError: The gate cannot be judged on them.
-    """
+    """The verdict over documents whose values are known. ``notes``: remarks on them."""
     estimate, bracket = estimate_gate(gate, seen)
     decision = decide(gate, estimate, bracket)
     verdict = explained(gate, seen, estimate, decision)

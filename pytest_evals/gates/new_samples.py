@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -30,15 +29,12 @@ from pytest_evals.gates.terms import (
     Condition,
     Decision,
     GateEstimate,
-    figure,
     p_fails,
     p_passes,
     percent,
-    suffix,
 )
 from pytest_evals.stats.independent import IndependentDifference
-from pytest_evals.stats.interval_methods import Proportion, first_that, root
-from pytest_evals.stats.paired_proportions import PairedProportions
+from pytest_evals.stats.interval_methods import Proportion, first_that
 
 CONFIDENCE = 0.95
 """One-sided; together a 90% confidence interval."""
@@ -142,26 +138,21 @@ def documents_to_decide(
     value = estimate.value
     away = min(condition.distance(value) for condition in conditions)
     holds = all(condition.holds(value) for condition in conditions)
-    z, same = _NORMAL.inv_cdf(gate.confidence), "if the value stays the same"
+    same = "if the value stays the same"
     is_planned = estimate.is_share and gate.published is None and not gate.cluster
     if is_planned and len(conditions) == 1 and away:
         rule = rule_of(gate, float(value), 0.0, strata_of(spread))
         more = documents_needed(rule, passes=holds) if rule else None
         return more, f"in {percent(POWER)} of runs {same}"
 
-    @cache
-    def excess(more: float) -> float:
+    def is_decided(more: int) -> bool:
         # P-values are much cheaper than limits, and agree with them.
         scaled = replace(estimate, spread=spread.scaled(more / n))
         p = (p_passes if holds else p_fails)(conditions, scaled)
-        within = min(max(1.0 if p is None else p, 1e-300), 1 - 1e-16)
-        return z + _NORMAL.inv_cdf(within)
+        return p is not None and p <= 1 - gate.confidence
 
-    least, most = n + 1, estimate.n if estimate.n_labels else MOST_TIMES * n
-    if not away or most < least or excess(most) > 0:
-        return None, same
-    guess = root(excess, least, most, 0.5) if excess(least) > 0 else least
-    return first_that(lambda k: excess(k) <= 0, least, most, round(guess)), same
+    most = estimate.n if estimate.n_labels else MOST_TIMES * n
+    return first_that(is_decided, n + 1, most) if away and most > n else None, same
 
 
 class _Power(NamedTuple):
@@ -170,7 +161,6 @@ class _Power(NamedTuple):
     passes: float  # probability that such a model passes
     n_needed: int | None  # documents for the usual power, None if none are enough
     stderr: float  # of its change
-    margin: float  # with which the documents of this run are enough
     assumption: str = ""
 
 
@@ -202,14 +192,10 @@ def weakness_notes(
     if power is None or power.passes >= POWER:
         return
     model = "an unchanged model" if gate.baseline else "a model like the reference"
-    more = f", in {percent(POWER)} with {power.n_needed:,}"
-    if power.n_needed is None:
-        more = ", and no number of documents is enough"
-    key = "margin" if gate.margin.key == "recovery" else gate.margin.key
-    enough = _size(power.margin, estimate)
+    many = "no number" if power.n_needed is None else f"{power.n_needed:,}"
     yield (
         f"{LOW_POWER}: {model} passes in {percent(power.passes)} of runs with {n:,} "
-        f"documents{more}{power.assumption}; {n:,} are enough for a {key} of {enough}"
+        f"documents; {many} would make it {percent(POWER)}{power.assumption}"
         f"{_with_answers(gate, estimate, margin, power.stderr)}"
     )
 
@@ -221,21 +207,17 @@ def _planned_power(gate: Gate, estimate: ChangeEstimate) -> _Power | None:
     spread, shares, n = estimate.spread, estimate.shares, estimate.n
     assert spread is not None
     flips, stderr, assumption = 0.0, spread.stderr, ""
-    margin = _reach(gate) * stderr
     new = spread.new if isinstance(spread, IndependentDifference) else None
     if shares is not None and gate.baseline:
         flips = max(USUAL_FLIPS, (shares.gained + shares.lost) / n)
         source = ", as here" if flips > USUAL_FLIPS else " (assumed)"
         stderr, assumption = math.sqrt(flips / n), f", {flips_text(flips, source)}"
-        unchanged = PairedProportions(flips * n / 2, flips * n / 2, n)
-        limits = unchanged.interval(gate.confidence)
-        margin = limits.high + _NORMAL.inv_cdf(POWER) * stderr
     elif not (gate.published and isinstance(new, Proportion)):
         return None
     rule = rule_of(gate, float(estimate.before), flips, strata_of(spread))
     if gate.cluster or rule is None:
         return None
-    return _Power(rule(n, 0.0)[1], documents_needed(rule), stderr, margin, assumption)
+    return _Power(rule(n, 0.0)[1], documents_needed(rule), stderr, assumption)
 
 
 def _observed_power(
@@ -245,15 +227,11 @@ def _observed_power(
     assert estimate.spread is not None
     if (stderr := estimate.spread.stderr) <= 0:
         return None
-    enough = _reach(gate) * stderr
-    n = math.ceil(estimate.n * (enough / margin) ** 2)
+    # Standard errors between a margin and no change with the usual power.
+    reach = _NORMAL.inv_cdf(gate.confidence) + _NORMAL.inv_cdf(POWER)
+    n = math.ceil(estimate.n * (reach * stderr / margin) ** 2)
     passes = _chance_to_pass(gate, margin, stderr)
-    return _Power(passes, n, stderr, enough, ", if they vary as these do")
-
-
-def _reach(gate: Gate) -> float:
-    """Standard errors between a margin and no change with the usual power."""
-    return _NORMAL.inv_cdf(gate.confidence) + _NORMAL.inv_cdf(POWER)
+    return _Power(passes, n, stderr, ", if they vary as these do")
 
 
 def _chance_to_pass(gate: Gate, margin: float, stderr: float) -> float:
@@ -274,17 +252,9 @@ def _with_answers(
     power = _chance_to_pass(gate, margin, stderr / math.sqrt(_ANSWERS))
     return (
         f"; if answers are sampled and flip by chance, {_ANSWERS} answers to each "
-        f"document in both runs (repeats: {_ANSWERS}, reducer: mean) give up to "
+        f"document in both runs (repeats: {_ANSWERS}, reducer: mean) make it up to "
         f"{percent(power)}"
     )
-
-
-def _size(least: float, estimate: ChangeEstimate) -> str:
-    if estimate.unit == "percent":
-        return f"{100 * math.expm1(least):.2g}%"
-    if estimate.unit == "points":
-        return f"{100 * least:.2g}{suffix(estimate.unit)}"
-    return figure(least)
 
 
 def offer_of_assumption(gate: Gate, margin: float, width: float) -> str:

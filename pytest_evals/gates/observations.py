@@ -303,12 +303,7 @@ def _of_group(
     gate: Gate, metric: MetricResult, result: GroupResult, find: Find
 ) -> tuple[GroupObservations, tuple[str, ...]]:
     """The tasks that have the metric, each once. If a group includes a task several
-    times, its weight is multiplied accordingly.
-
-    Raises:
-        InvalidGateError: The metric is not a mean over tasks, a task was run without a
-            single score, or human labels correct the metric of a task.
-    """
+    times, its weight is multiplied accordingly."""
     tasks, notes = [*result.tasks], dict[str, None]()
     new: list[str] = []
     if gate.baseline:
@@ -359,11 +354,7 @@ def _check_member(task: TaskResult, seen: Observations | None) -> None:
 
 
 def pairs_of(gate: Gate, seen: Observations) -> Pairs:
-    """The values of both runs, paired.
-
-    Raises:
-        InvalidGateError: Their documents differ, or the list is empty.
-    """
+    """The values of both runs, paired."""
     reference, metric = seen.reference, seen.metric
     assert reference is not None
     name, old = reference.baseline, reference.values.get(metric.key)

@@ -31,7 +31,7 @@ from pytest_evals.gates.power import (
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.gates.terms import figure, percent
-from pytest_evals.stats.interval_methods import Proportion, first_that, last_that
+from pytest_evals.stats.interval_methods import first_that, last_that
 
 WEAK = 0.5
 """A warning is shown if the probability of failing at three times the margin is
@@ -99,17 +99,20 @@ def forecast(
         if last is None:
             return replace(bare, why="no earlier number of it")
     rule = rule_of(gate, share, rate, known.strata)
-    make = _warned if only_warns and margin and not gate.published else _planned
-    return bare if rule is None else make(bare, share, rate, rule)
+    return (
+        bare
+        if rule is None
+        else _planned(bare, share, rate, rule, only_warns=only_warns)
+    )
 
 
-def _warned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> GatePlan:
-    return replace(bare, warning=_undetected(bare, share, flips, rule))
-
-
-def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> GatePlan:
-    gate, n = bare.gate, bare.n
-    is_floor = gate.margin is None
+def _planned(
+    bare: GatePlan, share: float | None, flips: float, rule: Rule, *, only_warns: bool
+) -> GatePlan:
+    gate, n, is_floor = bare.gate, bare.n, bare.gate.margin is None
+    bare = replace(bare, warning=_undetected(bare, share, flips, rule))
+    if only_warns and not is_floor:
+        return bare
     away, most, noise = 1.0, math.inf, flips
     if is_floor:
         sign = 1 if gate.bounds[0].is_lower else -1
@@ -138,9 +141,7 @@ def _planned(bare: GatePlan, share: float | None, flips: float, rule: Rule) -> G
     if is_floor:
         stderr = math.sqrt(noise / n)
         return replace(plan, warning=_flakes(plan, away / stderr if stderr else 9.0))
-    if gate.published is not None:
-        return plan
-    return _warned(plan, share, flips, rule)
+    return plan
 
 
 def _distances(gate: Gate, share: float) -> list[float]:
@@ -198,7 +199,8 @@ def _smallest_pair(
 def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -> str:
     """A warning if a drop of three times the margin is mostly not detected."""
     gate, n = plan.gate, plan.n
-    assert gate.margin is not None
+    if gate.margin is None or gate.published is not None:
+        return ""
     margin = gate.margin.allowed(1.0 if share is None else share)
     drop = min(1.0, 3 * margin)
     thrice = rule(n, drop)[0]
@@ -206,12 +208,12 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
         return ""
     weak = (
         f"low power: {n:,} documents detect a drop of {100 * drop:.3g} points in "
-        f"{100 * thrice:.0f}% of runs"
+        f"{percent(thrice)} of runs"
     )
     if (needed := documents_needed(rule)) is not None:
         assumed = "" if gate.flip_rate is not None else " (assumed)"
-        weak += f"; an unchanged model passes in {percent(POWER)} of runs with "
-        weak += f"{needed:,}, {flips_text(flips, assumed)}"
+        weak += f"; {needed:,} would in {percent(rule(needed, drop)[0])}, and pass an "
+        weak += f"unchanged model in {percent(POWER)}, {flips_text(flips, assumed)}"
     return weak
 
 
@@ -297,21 +299,16 @@ def _least(
 
 def _never(gate: Gate, n: int) -> str:
     """Why a gate can never pass, or never fail, with this number of documents."""
-    alpha = 1 - gate.confidence
-    # The exact lower limit is alpha ** (1 / n) if all documents are correct, and the
-    # upper limit is 1 minus that if none is.
-    least = Proportion(n, n).interval(gate.confidence).low
     for bound in gate.bounds:
         edge = float(bound.value)
         for inner, what in ((edge, "correct"), (1 - edge, "wrong")):
-            if least >= inner:
-                continue
             does = "pass" if (what == "correct") == bound.is_lower else "fail"
             text = f"not even {n:,} {what} answers would make it {does}"
             if inner >= 1:
                 never = "nor any number of them: new samples are never that certain"
                 return f"{text}, {never}"
-            return f"{text}; that needs {documents_for(alpha, 1 - inner):,} documents"
+            if n < (least := documents_for(1 - gate.confidence, 1 - inner)):
+                return f"{text}; that needs {least:,} documents"
     return ""
 
 

@@ -85,10 +85,10 @@ def _cut_prompt(record: Record) -> Fact:
     return (float(any(one.n_truncated for one in record.own_responses)),)
 
 
-def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
+def _ended(record: Record, finish: str) -> Fact:
     """Whether a generation ended for a reason; unknown without a reported one."""
     texts = _texts(record)
-    if any(map(is_so, texts)):
+    if any(one.finish == finish for one in texts):
         return (1.0,)
     if any(not one.finish for one in texts):
         return None
@@ -98,9 +98,14 @@ def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
 def _cut_short(record: Record) -> Fact:
     if record.cut_short:
         return (1.0,)
-    ended = _ended(record, lambda one: one.finish == "length" and not one.n_tokens)
+    texts = _texts(record)
     # Without a token count, it may also have ended at the request's own limit.
-    return None if ended == (1.0,) else ended
+    kept = [
+        one for one in texts if one.finish and (one.finish != "length" or one.n_tokens)
+    ]
+    if len(kept) < len(texts):
+        return None
+    return (0.0,) if texts else ()
 
 
 def _truncated(record: Record) -> Fact:
@@ -165,8 +170,8 @@ def _all() -> Iterator[RunMetric]:
         ("truncated", _truncated, False),
         ("cut_prompts", _cut_prompt, False),
         ("cut_short", _cut_short, True),
-        ("length_limited", partial(_ended, is_so=_is_at_limit), True),
-        ("refused", partial(_ended, is_so=_is_refused), True),
+        ("length_limited", partial(_ended, finish="length"), True),
+        ("refused", partial(_ended, finish="refused"), True),
     ):
         metric = _share_of(name)
         yield RunMetric(metric=metric, fact=fact, unknown=_NO_FINISH, of_text=of_text)
@@ -178,14 +183,6 @@ def _all() -> Iterator[RunMetric]:
         metric = _amount(f"latency_p{share}", partial(_percentile, share))
         yield RunMetric(metric=metric, fact=_latencies, unknown=_NO_LATENCY)
     yield RunMetric(metric=_amount("cost", _total), fact=_cost, unknown=_NO_COST)
-
-
-def _is_at_limit(response: Response) -> bool:
-    return response.finish == "length"
-
-
-def _is_refused(response: Response) -> bool:
-    return response.finish == "refused"
 
 
 RUN_METRICS: Mapping[str, RunMetric] = {one.metric.name: one for one in _all()}
@@ -210,8 +207,8 @@ def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
     if responses and not any(one.error for one in responses):
         counted = named.items()
         return {name: one.fact(record) for name, one in counted if one.status is None}
-    is_refused = "refused" in named and any(map(_is_refused, responses))
-    return {"refused": (1.0,)} if is_refused else {}
+    is_refused = any(one.finish == "refused" for one in responses)
+    return {"refused": (1.0,)} if is_refused and "refused" in named else {}
 
 
 def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult | None:

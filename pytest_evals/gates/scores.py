@@ -18,6 +18,7 @@ from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge_observations
 from pytest_evals.gates.observations import Observations, prepared
 from pytest_evals.gates.read.entry import read_expression, read_gate
+from pytest_evals.gates.read.keys import MARGIN_KEYS
 from pytest_evals.gates.read.text import ConditionError, read_condition
 from pytest_evals.gates.reducers import estimated_mean
 from pytest_evals.gates.terms import InvalidGateError
@@ -25,7 +26,6 @@ from pytest_evals.stats.averages import mean
 
 Scores = Sequence[bool | float | None] | Sequence[Sequence[bool | float]]
 _TASK, _METRIC, _FIELD = "scores", "score", "cluster"
-_MARGINS = ("max_drop", "max_rise", "recovery")
 
 
 def judge_gate(
@@ -184,14 +184,27 @@ def _columns(
 def _numbers(
     values: list[Any], positions: Sequence[int], name: str, limits: tuple[float, float]
 ) -> list[float]:
-    if {*map(type, values)} <= {bool, int, float}:
-        numbers = [*map(float, values)]
-        low, high = min(numbers), max(numbers)
-        if limits[0] <= low and high <= limits[1] and math.isfinite(math.fsum(numbers)):
-            return numbers
+    numbers = []
     for position, value in zip(positions, values, strict=True):
-        _check(value, f"{name}[{position}]", limits)
-    return [*map(float, values)]
+        try:
+            number = math.nan if isinstance(value, str) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not limits[0] <= number <= limits[1] or math.isinf(number):
+            raise _invalid(value, number, f"{name}[{position}]", limits)
+        numbers.append(number)
+    return numbers
+
+
+def _invalid(
+    value: Any, number: float, name: str, limits: tuple[float, float]
+) -> OptionError:
+    if not math.isfinite(number):
+        return OptionError(f"{name} must be a finite number or None, not {value!r}")
+    return OptionError(
+        f"{name} is {value!r}, outside of range={limits!r}\n"
+        "  fix: pass range=(lowest, highest), or range=None if scores are unbounded"
+    )
 
 
 def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
@@ -219,20 +232,6 @@ def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
     return rows
 
 
-def _check(value: Any, name: str, limits: tuple[float, float]) -> None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, str) or not math.isfinite(number):
-        raise OptionError(f"{name} must be a finite number or None, not {value!r}")
-    if not limits[0] <= number <= limits[1]:
-        raise OptionError(
-            f"{name} is {value!r}, outside of range={limits!r}\n"
-            "  fix: pass range=(lowest, highest), or range=None if scores are unbounded"
-        )
-
-
 def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
     """The gate as a mapping without a task."""
     if isinstance(gate, str):
@@ -252,7 +251,7 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
             what = f"{key} needs the model and machine of a run, so judge() cannot use "
             raise OptionError(f"{what}it\n  fix: remove {key} from the gate")
     entry = {key: value for key, value in gate.items() if key not in _OWNERS}
-    if has_baseline and any(key in entry for key in _MARGINS):
+    if has_baseline and any(key in entry for key in MARGIN_KEYS):
         entry.setdefault("baseline", "baseline")
     if "baseline" in entry and not has_baseline:
         raise OptionError(

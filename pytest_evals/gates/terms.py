@@ -27,8 +27,9 @@ MOST_DIGITS = 15
 
 
 class InvalidGateError(Exception):
-    """The gate cannot be evaluated; :mod:`pytest_evals.gates.judge` turns it into a
-    verdict with this reason and outcome."""
+    """The gate cannot be evaluated. Each step may raise it;
+    :mod:`pytest_evals.gates.judge` turns it into a verdict with this reason and
+    outcome."""
 
     def __init__(self, reason: str, outcome: Outcome = Outcome.INVALID) -> None:
         super().__init__(reason)

@@ -21,7 +21,6 @@ from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean
 
-_HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
 _ROUNDING = 1e-6
 """Probability mass that rounded log-probabilities may lack; it lowers the bound."""
 _LOWER_BOUND = (
@@ -40,9 +39,6 @@ def observe_two_runs(
     became correct or wrong, and ``kl`` is KL(baseline || run) in nats: of the softmax
     over the choices' log-likelihoods, or of the next token's distribution in
     generations (:func:`_of_tokens`).
-
-    Raises:
-        InvalidGateError: The runs cannot be compared.
     """
     result, reference, notes = shared_records(gate, result, find)
     included = [one for one in result.records if not one.excluded]
@@ -62,7 +58,7 @@ def observe_two_runs(
         n_scored=n,
         n_errored=len(included) - n,
         total=int(sum(values.values())) if is_share else None,
-        higher_is_better=_HIGHER_IS_BETTER[gate.metric],
+        higher_is_better=gate.metric == "agreement",
         how=Metric(
             name=gate.metric,
             filter=filter_,
@@ -91,11 +87,7 @@ def _values(
     filter_: str,
     positions: _Positions,
 ) -> dict[int, float]:
-    """Position → value of each document that has one in both runs.
-
-    Raises:
-        InvalidGateError: It is missing, or the runs have different tokenizers.
-    """
+    """Position → value of each document that has one in both runs."""
     values: dict[int, float] = {}
     for record in records:
         old = reference.compared.get(record.index)

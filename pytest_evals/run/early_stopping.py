@@ -275,7 +275,7 @@ class EarlyStopping:
             for watch, one in zip(task.watches, task.gates, strict=True):
                 watch.read(one.metric.key, records)
             self._check(task)
-            if task.n_read < n and all(w.is_settled for w in task.watches):
+            if task.n_read < n and all(w.outcome for w in task.watches):
                 self.decided.add(name)
                 return True
         return False
@@ -284,7 +284,7 @@ class EarlyStopping:
         """If documents differ from those in a gate's baseline, the gate becomes invalid
         at the end, so nothing is decided early."""
         for watch, one in zip(task.watches, task.gates, strict=True):
-            if one.before and watch.is_settled:
+            if one.before and watch.outcome:
                 why = self._fault(one)
                 if why:
                     watch.give_up(why)

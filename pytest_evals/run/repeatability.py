@@ -5,18 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.metric import Metric
 from pytest_evals.gates.power import chance_below
 from pytest_evals.stats.averages import mean, mean_stderr
-from pytest_evals.stats.repeatability import repeatability
 
 AWAY = (2, 3)
 """Standard deviations from the mean to the proposed thresholds."""
 _STEPS = 1000
 """Thresholds of shares are rounded to multiples of 1 / this; others to a tenth of the
 standard deviation."""
+
+
+class Repeatability(NamedTuple):
+    """Variation observed over repeated runs on the same documents."""
+
+    mean: float
+    rate: float
+    """Mean squared change of a document between two runs; for correct/wrong answers,
+    the flip rate."""
+    stderr: float  # standard deviation of a run's mean, derived from that rate
+    spread: float  # observed standard deviation of the runs' means
+
+
+def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
+    """The variation between runs. ``values``: (k, n) a number for each of n
+    documents in each of k runs, k at least 2."""
+    import numpy as np  # late: slow, and few gates need it
+
+    table = np.array(values, dtype=float)
+    means = table.mean(axis=1)
+    # The square of a difference of two draws is twice their variance, on average.
+    rate = 2 * float(table.var(axis=0, ddof=1).mean())
+    n = table.shape[1]
+    return Repeatability(
+        float(means.mean()), rate, (rate / (2 * n)) ** 0.5, float(means.std(ddof=1))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,8 +213,22 @@ def _exp(exponent: float) -> float:
         return math.inf
 
 
+def median(values: Sequence[float]) -> float:
+    """The upper median: for even counts, the larger middle value."""
+    return sorted(values)[len(values) // 2]
+
+
+def nanmean(values: Sequence[float]) -> float:
+    """The mean of the values that are not NaN; NaN if missing."""
+    kept = [value for value in values if not math.isnan(value)]
+    return averages.mean(kept) if kept else math.nan
+
+
 def _weighted(pairs: tuple[list[Any], list[Any]]) -> float:
-    return averages.weighted_mean(*pairs)
+    """The sum of the values over the sum of the weights: each value is already a total
+    over its weight (nats of a string, over its words)."""
+    values, weights = pairs
+    return float(sum(values) / sum(weights))
 
 
 def _brier(pairs: tuple[list[Any], list[Any]]) -> float:
@@ -286,14 +300,14 @@ _TABLE = (
         name="median",
         takes="numbers",
         read=_numbers,
-        value=averages.median,
+        value=median,
         statistic=bootstrap.resampled_median,
     ),
     Aggregation(
         name="nanmean",
         takes="numbers",
         read=_numbers,
-        value=averages.nanmean,
+        value=nanmean,
         statistic=bootstrap.resampled_nanmean,
         totals=totals.mean_totals,
     ),

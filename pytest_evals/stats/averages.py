@@ -1,6 +1,6 @@
-"""Means, medians and their analytic standard errors.
+"""Means and analytic standard errors.
 
-The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``).
+Those of a mean are lm-eval's (0.4.13, ``lm_eval.api.metrics``).
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_evals.stats.interval_methods import NormalEstimate, Proportion, quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,27 +29,6 @@ def mean_stderr(values: Sequence[float]) -> float | None:
     centre = mean(values)
     variance = sum((value - centre) ** 2 for value in values) / (n - 1)
     return math.sqrt(variance) / math.sqrt(n)
-
-
-def median(values: Sequence[float]) -> float:
-    """Return the upper median: for even counts, the larger middle value."""
-    return sorted(values)[len(values) // 2]
-
-
-def nanmean(values: Sequence[float]) -> float:
-    """Return the mean of the values that are not NaN; NaN if missing."""
-    kept = [value for value in values if not math.isnan(value)]
-    return mean(kept) if kept else math.nan
-
-
-def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the sum of the values over the sum of the weights: each value is already a
-    total over its weight (nats of a string, over its words).
-
-    Raises:
-        ZeroDivisionError: The weights add up to 0.
-    """
-    return sum(values) / sum(weights)
 
 
 class ClusteredStderr(NamedTuple):
@@ -92,6 +73,46 @@ def clustered_stderr(
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)
     effect = max(1.0, stderr * stderr / plain) if plain > 0 else 1.0
     return ClusteredStderr(stderr, n_clusters, effect)
+
+
+def mean_over_reruns(
+    answers: Sequence[Sequence[float]], limits: tuple[float, float]
+) -> NormalEstimate | Proportion:
+    """Estimate the mean over documents, with its uncertainty over further runs on them.
+
+    The variances within documents add up, with degrees of freedom by Satterthwaite
+    (1946). One pseudo-document with the largest variance that the range allows accounts
+    for flips too rare to be observed: without it, values that never differed would
+    count as certain.
+
+    Correct and wrong answers have binomial limits with the number of answers that gives
+    this variance (Korn and Graubard 1998), at least their own number: the number of
+    correct answers varies less than a binomial one if documents have different rates
+    (Hoeffding 1956).
+
+    Args:
+        answers: At least two values for each document.
+    """
+    import numpy as np
+
+    n = len(answers)
+    variances = [float(np.var(values, ddof=1)) for values in answers]
+    sizes = [len(values) for values in answers]
+    variances.append((limits[1] - limits[0]) ** 2 / 4)
+    sizes.append(min(sizes))
+    terms = [variance / size for variance, size in zip(variances, sizes, strict=True)]
+    total = math.fsum(terms)
+    doubt = math.fsum(
+        term * term / (size - 1) for term, size in zip(terms, sizes, strict=True)
+    )
+    value = math.fsum(math.fsum(values) / len(values) for values in answers) / n
+    df = total * total / doubt if doubt else math.inf
+    if all(one in (0, 1) for values in answers for one in values):
+        wider = quantile(0.95, math.inf) / quantile(0.95, df)
+        effective = value * (1 - value) * n * n / total * wider**2
+        effective = max(n * min(sizes), effective)
+        return Proportion(value * effective, effective)
+    return NormalEstimate(value, math.sqrt(total) / n, df, *limits)
 
 
 _STEP = 1e-5

@@ -41,13 +41,10 @@ class PairedProportions(NamedTuple):
         changed = (self.gained + self.lost) / self.n
         return math.sqrt(max(0.0, changed - self.value**2) / self.n / self.times)
 
-    def score(self, difference: float) -> float:
-        """Return Tango's score: the observed minus the given difference, in standard
-        errors under the given difference. Its square at 0 is McNemar's statistic."""
-        return self._scores(difference)[0]
-
-    def _scores(self, difference: float) -> tuple[float, float]:
-        """Return Tango's score without and with the correction for skewness."""
+    def scores(self, difference: float) -> tuple[float, float]:
+        """Return Tango's score without and with the correction for skewness: the
+        observed minus the given difference, in standard errors under the given
+        difference. The square of the first at 0 is McNemar's statistic."""
         n, gained, lost = self.n, self.gained, self.lost
         above = gained - lost - n * difference
         a = 2 * n
@@ -70,21 +67,21 @@ class PairedProportions(NamedTuple):
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper limit of the difference, each one-sided."""
         z = NormalDist().inv_cdf(confidence)
-        low = last_that(lambda at: min(self._scores(at)) > z, -1.0, 1.0)
-        high = last_that(lambda at: max(self._scores(at)) < -z, 1.0, -1.0)
+        low = last_that(lambda at: min(self.scores(at)) > z, -1.0, 1.0)
+        high = last_that(lambda at: max(self.scores(at)) < -z, 1.0, -1.0)
         return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
         """Return the p-value of "the true difference is less than the bound"."""
         if not -1 < bound < 1:
             return 1.0 if bound <= -1 else 0.0
-        return NormalDist().cdf(max(self._scores(bound)))
+        return NormalDist().cdf(max(self.scores(bound)))
 
     def p_greater(self, bound: float) -> float:
         """Return the p-value of "the true difference is greater than the bound"."""
         if not -1 < bound < 1:
             return 0.0 if bound <= -1 else 1.0
-        return NormalDist().cdf(-min(self._scores(bound)))
+        return NormalDist().cdf(-min(self.scores(bound)))
 
     def scaled(self, factor: float) -> PairedProportions:
         """Return the same changes with the sample size multiplied by this factor."""

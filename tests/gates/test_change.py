@@ -97,20 +97,18 @@ def test_message_has_change_limits_threshold_documents_and_the_fix():
     assert found.method == (
         "over: population, paired score test; 90% CI: both one-sided limits at 95%"
     )
-    # 4% flipped, the plan assumes 5%: SE = sqrt(.05 / 200), (1.645 + .842) SE = 3.9
-    # points, by Tango's limit instead of 1.645 SE 4.2; half the SE:
-    # Phi(.04 / SE - 1.645) = 81%.
+    # 4% flipped, the plan assumes 5%: SE = sqrt(.05 / 200); with four answers half of
+    # it: Phi(.04 / SE - 1.645) = 81%.
     gate = read_gate(
         {"metric": "acc", "baseline": "main", "max_drop": 0.02}, task="arc", source=HERE
     )
     needed = forecast(gate, 200, None).n_needed
     assert needed == pytest.approx(0.05 * (2.486 / 0.02) ** 2, rel=0.1)
     assert found.notes == (
-        "low power: an unchanged model passes in 32% of runs with 200 documents, in "
-        f"80% with {needed}, if 5% of answers flip between runs (assumed); 200 are "
-        "enough for a max_drop of 4.2 points; if answers are sampled and flip by "
-        "chance, 4 answers to each document in both runs (repeats: 4, reducer: mean) "
-        "give up to 81%",
+        "low power: an unchanged model passes in 32% of runs with 200 documents; "
+        f"{needed} would make it 80%, if 5% of answers flip between runs (assumed); if "
+        "answers are sampled and flip by chance, 4 answers to each document in both "
+        "runs (repeats: 4, reducer: mean) make it up to 81%",
     )
 
 
@@ -118,7 +116,7 @@ def test_power_counts_more_flips_than_the_plan_assumed():
     """12% flipped: SE = sqrt(.12 / 500); 500 ((1.645 + .842) SE / .02)^2 = 1854."""
     (note,) = verdict(*flips(500, 30, 30), max_drop=0.02).notes
     assert "if 12% of answers flip between runs, as here" in note
-    needed = int(re.search(r"80% with ([\d,]+)", note)[1].replace(",", ""))
+    needed = int(re.search(r"([\d,]+) would make it 80%", note)[1].replace(",", ""))
     assert needed == pytest.approx(1854, rel=0.05)
 
 

@@ -282,7 +282,7 @@ def test_a_gate_that_no_answers_can_pass_says_so_before_the_run(keys, limits, n)
     ("scores", "n", "named"),
     [
         ([0.3, 0.5, 0.7], 149, "only from 149 documents on"),
-        ([0, 1, 1], 133, "in 80% with 819, if 5% of answers flip"),
+        ([0, 1, 1], 133, "819 would make it 80%, if 5% of answers flip"),
     ],
 )
 def test_plan_and_verdict_name_as_many_documents(scores, n, named):

@@ -69,6 +69,8 @@ def test_a_group_of_sampled_tasks_is_judged_over_the_whole_benchmark(lost, outco
     expected = -0.6 * lost[0]
     assert change.value == pytest.approx(expected, abs=0.003)
     assert number.value == pytest.approx(0.6 + expected, abs=0.003)
+    # The table has the number of the whole benchmark, not that of the sample.
+    assert change.metric.estimate.value == pytest.approx(number.value)
     assert "1,100 documents asked, 1,700 from the knowledge of main" in change.reason
     assert number.interval.low < number.value < number.interval.high
 

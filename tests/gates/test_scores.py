@@ -218,7 +218,7 @@ def test_limits_of_unknown_range_are_those_of_the_range_that_the_note_names(
     gate = {"max": 9, "over": "population"}
     found = judge_gate(gate, scores, range=None)
     (note,) = found.notes
-    assert f"assume scores from {assumed[0]} to {assumed[1]}: range: [" in note
+    assert f"assume scores from {assumed[0]} to {assumed[1]}; range: [" in note
     known = judge_gate({**gate, "range": [*assumed]}, scores)
     assert (found.outcome, found.low, found.high) == (
         known.outcome,

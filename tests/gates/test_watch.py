@@ -41,7 +41,7 @@ def read_all(watch, records, wave=20):
     """Batches until the gate is decided; returns the number of documents that took."""
     for start in range(0, len(records), wave):
         watch.read("acc,none", records[start : start + wave])
-        if watch.is_settled:
+        if watch.outcome:
             return min(len(records), start + wave)
     return len(records)
 
@@ -116,7 +116,7 @@ def test_events_that_invalidate_early_stopping_end_the_watch(last, why):
     watch.read("acc,none", [last])
     assert watch.void == why
     read_all(watch, [record(i, 0) for i in range(98)])
-    assert not watch.is_settled
+    assert watch.outcome is None
 
 
 def test_order_is_drawn_for_a_commit_and_a_task_or_by_a_seed():

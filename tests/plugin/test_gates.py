@@ -1429,8 +1429,7 @@ def test_a_sample_with_a_complete_baseline_is_judged_for_the_whole_benchmark(
     suite, workers
 ):
     """Nothing changes, so the number of all documents is the baseline's, 7 of 10,
-    whichever 5 are drawn. Of 5 documents known to be unchanged, the other 5 may change
-    as the hypergeometric distribution allows."""
+    whichever 5 are drawn. The other 5 may have changed."""
     floor = {"metric": "exact_match", "min": 0.65, "id": "floor"}
     suite.task("quiz", gates=[floor, {**VS_MAIN, "max_drop": 0.9, "over": "run"}])
     suite.knows(wrong=[1, 2, 3])

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats.averages import (
-    mean,
-    mean_stderr,
-    median,
-    nanmean,
-    weighted_mean,
-)
+from pytest_evals.scorers.aggregations import AGGREGATIONS, median, nanmean
+from pytest_evals.stats.averages import mean, mean_stderr
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())
 
@@ -43,11 +38,13 @@ def test_nanmean_omits_nan():
     assert math.isnan(nanmean([math.nan, math.nan]))
 
 
-def test_weighted_mean_divides_totals():
+def test_weighted_perplexity_divides_totals():
     """The totals are already sums over their weights: 6 nats in 3 words is 2."""
-    assert weighted_mean([6.0, 2.0], [3, 1]) == 2.0
+    pairs = ([-6.0, -2.0], [3, 1])
+    value = AGGREGATIONS["weighted_perplexity"].value
+    assert value(pairs) == pytest.approx(math.exp(2))
     with pytest.raises(ZeroDivisionError):
-        weighted_mean([1.0], [0])
+        value(([1.0], [0]))
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=50))

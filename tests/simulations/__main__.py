@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tests.simulations.answers import changes, clusters, families, proportions
 from tests.simulations.cells import Cell, printed
-from tests.simulations.corpus import corpus
+from tests.simulations.corpus import corpus, perplexity_rows
 from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
@@ -54,6 +54,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
     "several_answers": lambda n_samples: several_rows(n_samples // 2),
     "label_widths": lambda n_samples: label_rows(n_samples // 2),
+    "perplexities": perplexity_rows,
     "widths": lambda n_samples: width_rows(n_samples // 2),
     "point": lambda _: point_rows(),
     "repeatability": repeatability_rows,

@@ -4,6 +4,7 @@ two runs show them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,11 @@ from pytest_evals.run.metric_changes import (
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from tests.simulations.cells import Cell, sampled
 
-__all__ = ["corpus"]
+__all__ = ["corpus", "perplexity_rows"]
 
 KEY = "x,none"
-Pair = tuple[list[object], list[object]]
+SIDES = ("failed", "passed")
+Pair = tuple[list[Any], list[Any]]
 
 
 def _known(name: str, kind: str, aggregation: str | None = None) -> Metric:
@@ -50,6 +52,14 @@ def _texts(rng: np.random.Generator, n: int) -> Pair:
         [*zip(old.tolist(), words.tolist(), strict=True)],
         [*zip(new.tolist(), words.tolist(), strict=True)],
     )
+
+
+def _few_worse(rng: np.random.Generator, n: int) -> Pair:
+    """The same, of which 10% become much worse, by 0.5 nats a word on average."""
+    old, _ = _texts(rng, n)
+    worse = np.where(rng.random(n) < 0.1, rng.normal(0.5, 0.5, n), 0)
+    pairs = zip(old, worse.tolist(), strict=True)
+    return old, [(nats - words * by, words) for (nats, words), by in pairs]
 
 
 def _times(rng: np.random.Generator, n: int) -> Pair:
@@ -125,3 +135,20 @@ def corpus(sizes: Sequence[int] = (40, 100, 400)) -> Iterator[Cell]:
             return _side(one, change)
 
         yield sampled("change", "F1 of a group of two", n, group)
+
+
+def perplexity_rows(n_samples: int) -> Iterator[str]:
+    """How often the interval of the change of a perplexity does not contain the true
+    change, if few texts become much worse."""
+    how, change = _CASES["word perplexity"][0], float(np.expm1(0.1 * 0.5))
+    yield "word perplexity, 10% of the texts worse by 0.5 nats a word (%)"
+    yield "texts  interval below the true change  above it"
+    for n in (20, 60, 200, 500, 1000):
+        rng = np.random.default_rng(n)
+        found = []
+        for _ in range(n_samples):
+            numbers, estimates = _estimated(how, _few_worse(rng, n))
+            (one,) = metric_changes("x", (numbers[0], numbers[1]), {}, estimates)
+            found.append(_side(one, change))
+        low, high = (100 * found.count(side) / n_samples for side in SIDES)
+        yield f"{n:>5}  {low:30.1f}  {high:8.1f}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pytest_evals import judge_gate
+from pytest_evals.stats.averages import mean_over_reruns
 from pytest_evals.stats.mean_limits import bounded_mean
-from pytest_evals.stats.repeatability import mean_over_reruns
 from tests.simulations.cells import Cell, outcome, sampled
 from tests.simulations.populations import BOUNDED, UNBOUNDED, Draw, Numbers
 

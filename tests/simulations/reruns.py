@@ -14,8 +14,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from pytest_evals.run.repeatability import repeatability
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.repeatability import repeatability
 
 __all__ = [
     "false_alarms",

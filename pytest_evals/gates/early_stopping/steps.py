@@ -59,15 +59,6 @@ class Steps:
     """Value of the metric per unit of the sum, for display; 0 if the sum is not
     proportional to it."""
 
-    def between(self, low: int, high: int) -> set[Outcome]:
-        """The possible verdicts.
-
-        Args:
-            low: Number of cuts that the sum certainly exceeds.
-            high: Number of cuts that it may exceed.
-        """
-        return set(self.outcomes[low : high + 1])
-
 
 def steps_of(
     gate: Gate, metric: Metric | None, n: int, old: Mapping[int, float] | None = None

@@ -81,14 +81,9 @@ class Watch:
         self._low: list[float] = []
         self._high: list[float] = []
         self.outcome: Outcome | None = None
-        """The verdict, if it is decided."""
+        """The verdict, which further documents cannot change; ``None`` if undecided."""
         self.void = ""
         """Why it can no longer be decided early."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether further documents cannot change the decision."""
-        return self.outcome is not None
 
     def give_up(self, why: str) -> None:
         """Decide nothing early any more, and withdraw a decision."""
@@ -96,7 +91,7 @@ class Watch:
 
     def read(self, key: str, records: Sequence[Record]) -> None:
         """Add the next wave, and decide if possible."""
-        if self.is_settled or self.void:
+        if self.outcome or self.void:
             return
         try:
             added = [self._added(key, record) for record in records]
@@ -132,7 +127,8 @@ class Watch:
         yes = [i + 1 for i, answer in enumerate(answers) if answer is True]
         no = [i for i, answer in enumerate(answers) if answer is False]
         above, below = max(yes, default=0), min(no, default=len(answers))
-        possible = self._steps.between(above, max(above, below))
+        # The sum certainly exceeds the first cuts, and may exceed the next ones.
+        possible = {*self._steps.outcomes[above : max(above, below) + 1]}
         if len(possible) == 1 and above <= below:
             (self.outcome,) = possible
 

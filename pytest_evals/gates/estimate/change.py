@@ -47,12 +47,7 @@ _ROUNDING = 1e-9
 
 
 def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
-    """The estimated change of a task's metric since a baseline.
-
-    Raises:
-        InvalidGateError: The runs cannot be compared, or the variance of the change is
-            unknown.
-    """
+    """The estimated change of a task's metric since a baseline."""
     metric, pairs, reference = seen.metric, pairs_of(gate, seen), seen.reference
     assert reference is not None
     assert metric.how is not None
@@ -84,12 +79,7 @@ def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
 
 
 def _check_drops(gate: Gate, seen: Observations, pairs: Pairs) -> None:
-    """Check the assumption of a gate with ``largest_drop``.
-
-    Raises:
-        InvalidGateError: A document contradicts it, it does not apply to the metric, or
-            the gate would pass by it alone.
-    """
+    """Check the assumption of a gate with ``largest_drop``."""
     largest, key, how = gate.largest_drop, seen.metric.key, seen.metric.how
     if largest is None:
         return

@@ -40,11 +40,7 @@ def combined(
     members: Sequence[Member],
     estimates: Sequence[GateEstimate],
 ) -> GateEstimate:
-    """The weighted mean of the tasks' values or changes.
-
-    Raises:
-        InvalidGateError: No document of a task differs from another.
-    """
+    """The weighted mean of the tasks' values or changes."""
     names, weights = [m.seen.task for m in members], [m.weight for m in members]
     changes = [one for one in estimates if isinstance(one, ChangeEstimate)]
     if changes:
@@ -149,9 +145,6 @@ def estimate_published(
 
     They are assumed to be independent samples, which is conservative if both were
     measured on the same documents.
-
-    Raises:
-        InvalidGateError: The number was measured by another protocol.
     """
     published, metric = gate.published, seen.metric
     assert published is not None

@@ -46,11 +46,7 @@ def estimate_gate(
 ) -> tuple[GateEstimate, Sequence[GateEstimate]]:
     """The estimate of a gate, and the estimates with the lowest and the highest values
     of the documents without a score: none without such documents, or if the range of
-    the values, or a cluster, is unknown.
-
-    Raises:
-        InvalidGateError: The runs cannot be compared, or the variance is unknown.
-    """
+    the values, or a cluster, is unknown."""
     metric = seen.metric
     estimate = replace(
         _estimate(gate, seen),
@@ -72,11 +68,7 @@ def estimate_gate(
 def _bracket(
     gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
 ) -> tuple[GateEstimate, GateEstimate]:
-    """The estimates between whose limits those with other scores are.
-
-    Raises:
-        InvalidGateError: The possible scores, or these limits, are unknown.
-    """
+    """The estimates between whose limits those with other scores are."""
     low, high = (
         _estimate(gate, _completed(seen, at_best=one)) for one in (False, True)
     )
@@ -94,11 +86,7 @@ def _bracket(
 def _completed(
     seen: Observations | GroupObservations, *, at_best: bool
 ) -> Observations | GroupObservations:
-    """The documents with the highest or the lowest value for each without one.
-
-    Raises:
-        InvalidGateError: These values are unknown.
-    """
+    """The documents with the highest or the lowest value for each without one."""
     if isinstance(seen, Observations):
         return _completed_task(seen, at_best=at_best)
     tasks = [_completed_task(one.seen, at_best=at_best) for one in seen.members]
@@ -241,11 +229,7 @@ def is_sample(gate: Gate, seen: Observations) -> bool:
 
 def sampled_run(gate: Gate, seen: Observations) -> SampledRun | None:
     """The sample and the rest of the benchmark; ``None`` for metrics that are not means
-    of values in a known range.
-
-    Raises:
-        InvalidGateError: The runs cannot be compared.
-    """
+    of values in a known range."""
     reference, how = seen.reference, seen.metric.how
     if reference is None or how is None or not how.is_mean or gate.reducer:
         return None

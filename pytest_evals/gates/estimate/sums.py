@@ -43,9 +43,9 @@ means are approximate."""
 MOST_RESAMPLED = 2000
 """With more documents, skewness of unbounded values does not matter: Student's t has
 the nominal error rate."""
-MOST_SKEWED = 0.2
-"""Skewness divided by the root of the number of documents, above which bootstrap-t
-limits exceed their nominal error rate."""
+ENOUGH = 500
+"""With fewer documents, rare large differences make the limits of perplexities and
+other ratios without a range approximate."""
 MOST_LABELS = 5
 """With more labels, pairs of labels are not counted as kinds of documents."""
 UNSEEN = 30
@@ -77,7 +77,7 @@ def assumption(ends: tuple[float, float]) -> str:
     """The note on limits over an assumed range of scores."""
     return (
         f"{UNKNOWN_RANGE}, so the confidence limits assume scores from {ends[0]:g} to "
-        f"{ends[1]:g}: range: [lowest, highest] in the gate narrows them"
+        f"{ends[1]:g}; range: [lowest, highest] in the gate narrows them"
     )
 
 
@@ -177,7 +177,8 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     if not math.isfinite(estimate.value):
         raise ValueError(f"it is {estimate.value}, not a finite number")
     notes: tuple[str, ...] = ()
-    if n_units < (FEW if labels is None else FEW_CLUSTERS):
+    few = FEW if labels is None else FEW_CLUSTERS
+    if n_units < (ENOUGH if totals.is_ratio else few):
         units = "documents" if labels is None else "clusters"
         notes = (f"only {n_units} {units}: the confidence limits are approximate",)
     return replace(
@@ -253,32 +254,14 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
         return without_variance(value)
     if not _is_nothing(limits.value - value, value):
         return None
-    clustered = "" if labels is None else "clustered "
-    notes = _skewed(totals, columns)
-    method = f"{clustered}bootstrap-t"
-    return GateEstimate(value=value, spread=limits, method=method, notes=notes)
+    method = "bootstrap-t" if labels is None else "clustered bootstrap-t"
+    return GateEstimate(value=value, spread=limits, method=method)
 
 
 def _of_clusters(totals: Totals, labels: Labels) -> Sequence[Sequence[float]]:
     if labels is None:
         return totals.columns
     return [cluster_sums(column, labels) for column in totals.columns]
-
-
-def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ...]:
-    """A note if the limits are approximate because of few, skewed values."""
-    from pytest_evals.stats.averages import influences
-
-    slopes = influences(columns, totals.score)
-    centred = slopes - slopes.mean()
-    spread = float((centred**2).mean()) ** 0.5
-    if not spread > 0:
-        return ()
-    skewness = float((centred**3).mean()) / spread**3
-    if abs(skewness) <= MOST_SKEWED * len(slopes) ** 0.5:
-        return ()
-    what = f"skewed scores (skewness {skewness:.1f}) of few documents"
-    return (f"{what}: the confidence limits are approximate",)
 
 
 def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:

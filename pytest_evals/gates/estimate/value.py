@@ -40,6 +40,7 @@ from pytest_evals.gates.terms import (
     figure,
     has_limits,
 )
+from pytest_evals.stats.averages import mean_over_reruns
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.prediction_powered import (
     METHOD,
@@ -47,7 +48,6 @@ from pytest_evals.stats.prediction_powered import (
     mean_of_population,
     mean_of_run,
 )
-from pytest_evals.stats.repeatability import mean_over_reruns
 
 KL_CAP = COMPARED["kl"][1]
 NO_FLIP_RATE = (
@@ -56,11 +56,7 @@ NO_FLIP_RATE = (
 
 
 def estimate_value(gate: Gate, seen: Observations) -> GateEstimate:
-    """The estimate of a task's metric for the inference target of a gate.
-
-    Raises:
-        InvalidGateError: The variance is unknown.
-    """
+    """The estimate of a task's metric for the inference target of a gate."""
     metric = seen.metric
     if metric.how is not None and metric.how.labels is not None:
         return estimate_labelled(gate, seen)
@@ -129,9 +125,6 @@ def estimate_over_reruns(gate: Gate, point: GateEstimate) -> GateEstimate:
 
     The variance of a proportion of documents with a flip rate is half that rate per
     document; of other means, half the mean square of their changes.
-
-    Raises:
-        InvalidGateError: It is not a proportion, and its changes were not measured.
     """
     is_share = point.count is not None
     if not is_share and not gate.measured:
@@ -158,11 +151,7 @@ def estimate_metric(
     metric: MetricResult, point: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> GateEstimate:
     """A metric over other documents of the same population. ``values``: one for each
-    scored document, in order; empty if unknown.
-
-    Raises:
-        InvalidGateError: The variance is unknown.
-    """
+    scored document, in order; empty if unknown."""
     if point.is_share and point.count is not None:
         return estimate_proportion(point.count, point.n, values, labels)
     try:
@@ -279,9 +268,6 @@ def estimate_labelled(gate: Gate, seen: Observations) -> GateEstimate:
 
     Such a gate always compares confidence limits: over the run they cover the judge's
     error, over the population the documents' sampling error too.
-
-    Raises:
-        InvalidGateError: The labels or the gate do not allow it.
     """
     assert seen.result is not None
     metric, rated = seen.metric, rated_documents(seen.result, seen.metric)

@@ -160,17 +160,18 @@ def _chosen(
         named = {*verdict.documents}
         groups[verdict.metric.name] = [r for r in records if ids.get(r.index) in named]
     elif verdict.outcome is Outcome.FAILED or verdict.fails_alone:
-        groups |= _wrong(verdict.metric, records, result.metrics)
+        groups |= _wrong(verdict, records, result.metrics)
     return groups
 
 
 def _wrong(
-    metric: MetricResult | None,
+    verdict: Verdict,
     records: Sequence[Record],
     metrics: Sequence[MetricResult],
 ) -> dict[str, list[Record]]:
     """Return the documents that are wrong by the gate's metric, or those with its worst
     values if it does not determine correctness; none for a metric of the run."""
+    metric = verdict.metric
     if metric is None:
         title, found = "wrong", [r for r in records if r.correct is False]
     else:
@@ -186,17 +187,20 @@ def _wrong(
             # A function of the user may return metrics that no document has.
             found = [record for record in records if record.correct is False]
         elif all(score.correct is None for _, score in scores):
-            title, found = _worst(metric, scores)
+            title, found = _worst(verdict, metric, scores)
     # Documents with a kept prompt and answer are more informative.
     found.sort(key=lambda record: not record.requests)
     return {title: found} if found else {}
 
 
 def _worst(
-    metric: MetricResult, scores: Sequence[tuple[Record, Score]]
+    verdict: Verdict, metric: MetricResult, scores: Sequence[tuple[Record, Score]]
 ) -> tuple[str, list[Record]]:
-    """Return a heading, and the documents without the best value, the worst first."""
-    lower = metric.higher_is_better is False
+    """Return a heading, and the documents without the best value, the worst first: the
+    highest if the gate has only an upper threshold."""
+    bounds = verdict.gate.bounds
+    is_upper = bool(bounds) and not any(bound.is_lower for bound in bounds)
+    lower = metric.higher_is_better is False or is_upper
     values = [score.value for _, score in scores]
     if not all(isinstance(value, int | float) for value in values):
         return "wrong", [record for record, _ in scores if record.correct is False]

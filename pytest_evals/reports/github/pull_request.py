@@ -17,7 +17,7 @@ from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.github.markdown import code, details, fenced, plain, table
 from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
-from pytest_evals.reports.overview.rows import run_rows, verdict_word
+from pytest_evals.reports.overview.rows import run_columns, run_rows, verdict_word
 from pytest_evals.reports.terminal.comparison import change_cells
 
 Changes = Mapping[tuple[str, str], Sequence[DocumentChange]]
@@ -106,7 +106,8 @@ def _table(result: RunResult) -> str:
     if len(rows) > _ROWS:
         lines = ["", f"{len(rows):,} rows in all; these are the ones with a gate."]
         rows = [cells for cells in rows if cells[-1]][:_ROWS]
-    heading = ("task", "docs:", "metric", "value:", "change:", "gate", "verdict")
+    change = next(c.title for c in run_columns(result) if c.title.startswith("change"))
+    heading = ("task", "docs:", "metric", "value:", f"{change}:", "gate", "verdict")
     cells = [heading, *map(_cells, rows)]
     if not any(row[4] for row in cells[1:]):
         cells = [(*row[:4], *row[5:]) for row in cells]

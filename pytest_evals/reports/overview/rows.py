@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Outcome, Verdict
@@ -50,8 +51,19 @@ COLOURS: dict[Outcome, dict[str, bool]] = {
 }
 
 
+def run_columns(result: RunResult) -> list[TableColumn]:
+    """The columns; that of changes names the level of its confidence limits, unless it
+    differs between gates."""
+    levels = {v.gate.ci for v in result.verdicts if v.change and v.interval}
+    level = f", {min(levels)}" if len(levels) == 1 else ""
+    return [
+        replace(one, title=one.title + level) if one.title == "change" else one
+        for one in COLUMNS
+    ]
+
+
 def run_rows(result: RunResult) -> Iterator[TableRow]:
-    """Yield all rows, groups before their members; one cell for each of ``COLUMNS``."""
+    """Yield all rows, groups before their members; one cell for each column."""
     for entry in ordered(result):
         yield from _rows(entry.result, result.verdicts, entry.depth)
 

@@ -10,7 +10,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
-from pytest_evals.reports.overview.rows import COLUMNS, run_rows
+from pytest_evals.reports.overview.rows import COLUMNS, run_columns, run_rows
 from pytest_evals.reports.overview.table import (
     TableLine,
     TableRow,
@@ -43,11 +43,12 @@ def summary_lines(
         lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
     n_scored = sum(m.n_scored for task in result.tasks for m in task.metrics)
     rows = list(run_rows(result)) if n_scored or not result.partial else []
+    columns = run_columns(result)
     if rows:
-        if table_width(COLUMNS, rows) > width:
+        if table_width(columns, rows) > width:
             rows = [_with_filter(row) for row in rows]
-        table = table_lines(COLUMNS, rows, width)
-        if _CHANGE not in table[0].text.split():
+        table = table_lines(columns, rows, width)
+        if _CHANGE not in table[0].text:
             rows = [_without_interval(row) for row in rows]
             table = table_lines(COLUMNS, rows, width)
         lines += table

@@ -164,18 +164,23 @@ def test_wrong_documents_are_those_of_the_metric_of_the_gate(make):
 
 
 def test_a_metric_without_correctness_shows_its_worst_documents(make):
+    """The highest ones if lower is better, or if the gate is an upper threshold."""
     values = {0: 0.5, 1: 1.0, 2: 0.1, 3: 0.3}
-    for higher, order in ((True, ["c", "d", "a"]), (False, ["b", "a", "d"])):
+    for higher, op, order in (
+        (True, ">=", ["c", "d", "a"]),
+        (True, "<=", ["b", "a", "d"]),
+        (False, "<=", ["b", "a", "d"]),
+    ):
         records = [
             replace(make.record(i, True), scores=(Score(metric="rouge", value=value),))
             for i, value in values.items()
         ]
         metric = make.metric(0.5, 0.1, name="rouge", higher_is_better=higher)
-        gate = make.gate("rouge >= 0.75", metric="rouge")
+        gate = make.gate(f"rouge {op} 0.75", metric="rouge")
         verdict = make.verdict(gate, "failed", metric=metric, reason="it is not")
         lines = gate_lines(
             verdict, make.result(make.task(ids=IDS), metric, records=records, n=4)
         )
         named = [line.strip() for line in lines if line.startswith("    gsm8k")]
         assert named == [f"gsm8k[{one}]" for one in order]
-        assert f"  {'lowest' if higher else 'highest'} rouge" in lines
+        assert f"  {'lowest' if op == '>=' else 'highest'} rouge" in lines

@@ -190,7 +190,9 @@ def gates(make):
 
 
 def test_a_gate_is_shown_with_its_own_limits_only(gates):
-    """A standard error next to a gate would look like the compared value."""
+    """A standard error next to a gate would look like the compared value. The level of
+    changes is in the heading."""
+    assert "  change, 90% CI  " in shown(gates, 120)[0]
     rows = [re.split(" {2,}", line)[-3:] for line in shown(gates, 120)[1:7]]
     assert rows == [
         ["0.750", ">= 0.65", "passed"],
