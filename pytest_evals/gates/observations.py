@@ -65,12 +65,7 @@ class Observations:
 
     def clusters(self, name: str, positions: Sequence[int]) -> list[str] | None:
         """The cluster of each of these documents. ``name``: field of the rows; empty
-        for independent documents, which gives ``None``.
-
-        Raises:
-            InvalidGateError: A document has no such field, or all documents have the
-                same value.
-        """
+        for independent documents, which gives ``None``."""
         if not name:
             return None
         try:
@@ -90,11 +85,7 @@ class Observations:
     def check_range(
         self, gate: Gate, values: Mapping[int, Any], where: str = ""
     ) -> None:
-        """Check values of documents against the range that a gate declares.
-
-        Raises:
-            InvalidGateError: One is outside of it.
-        """
+        """Check values of documents against the range that a gate declares."""
         if gate.range is None:
             return
         low, high = gate.range
@@ -166,11 +157,7 @@ def shared_records(
     gate: Gate, result: TaskResult, find: Find
 ) -> tuple[TaskResult, Reference, tuple[str, ...]]:
     """The documents that the baseline has with equal content, and notes about the
-    others.
-
-    Raises:
-        InvalidGateError: The runs are not comparable or share too few documents.
-    """
+    others."""
     reference = find(gate.baseline, result.task.name)
     fault, overlap, name = reference.fault, reference.overlap, reference.baseline
     if not fault and overlap is not None:
@@ -270,11 +257,7 @@ def _of_shared(
 
 def prepared(gate: Gate, seen: Observations) -> Observations:
     """The documents with the range that a gate declares, and with their answers
-    reduced.
-
-    Raises:
-        InvalidGateError: A value is outside of the range, or cannot be reduced.
-    """
+    reduced."""
     how, estimate = seen.metric.how, seen.metric.estimate
     if gate.range is not None and how is not None:
         seen.check_range(gate, dict(zip(seen.positions, seen.values, strict=True)))

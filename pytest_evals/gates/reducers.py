@@ -80,11 +80,7 @@ def reduced_scores(
     id_of: Callable[[int], str],
 ) -> tuple[MetricResult, list[float]]:
     """The metric as the mean of the documents' reduced values, and these. ``id_of``:
-    the id of the document of a score, by position.
-
-    Raises:
-        InvalidGateError: Answers cannot be scored one by one, or are copies.
-    """
+    the id of the document of a score, by position."""
     if len(scores) > 1 and all(score.is_copied for score in scores):
         n = len(scores[0].repeats)
         raise InvalidGateError(
@@ -129,12 +125,7 @@ def estimated_mean(values: Sequence[float]) -> Estimate:
 def reduced_reference(
     gate: Gate, metric: MetricResult, reference: Reference
 ) -> dict[int, float]:
-    """Position of a document to its reduced value in a baseline.
-
-    Raises:
-        InvalidGateError: The baseline has no repeated answers, or they cannot be
-            reduced.
-    """
+    """Position of a document to its reduced value in a baseline."""
     kept = reference.repeats.get(metric.key)
     name = reference.baseline
     if not kept:

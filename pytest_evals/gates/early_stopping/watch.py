@@ -104,11 +104,7 @@ class Watch:
         self._decide(low, high)
 
     def _added(self, key: str, record: Record) -> tuple[float, float]:
-        """The smallest and the largest possible contribution of a document.
-
-        Raises:
-            ValueError: They are unknown.
-        """
+        """The smallest and the largest possible contribution of a document."""
         is_scored = not (record.error or record.excluded)
         if is_scored and all(score.key != key for score in record.scores):
             raise ValueError("a scored document lacks the metric")

@@ -162,11 +162,7 @@ def _with(
 
 
 def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
-    """The fields of a gate.
-
-    Raises:
-        _ManyErrors: The entry is invalid.
-    """
+    """The fields of a gate."""
     _check_named(entry)
     errors = [*_key_errors(entry)]
     parsed: Parsed = {}
@@ -194,11 +190,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
 
 
 def _check_named(entry: Mapping[object, object]) -> None:
-    """Refuse a metric as the key of its threshold or of the other keys.
-
-    Raises:
-        ConditionError: With the gate that is meant.
-    """
+    """Refuse a metric as the key of its threshold or of the other keys."""
     for name, value in entry.items() if len(entry) == 1 else ():
         if name not in KEYS and isinstance(value, int | float | Mapping):
             meant = f"{name} >= {value}"
