@@ -199,9 +199,14 @@ class WidestInterval:
         return max(one.p_greater(bound) for one in self.methods)
 
     def scaled(self, factor: float) -> WidestInterval:
-        """Return each method with the sample size multiplied by this factor."""
-        methods = tuple(one.scaled(factor) for one in self.methods)
-        return WidestInterval(methods, self.center)
+        """Return each method with the sample size multiplied by this factor, in which
+        a pseudo-document moves an estimate less."""
+        methods, center = [one.scaled(factor) for one in self.methods], self.center
+        for i, one in enumerate(methods):
+            if center is not None and isinstance(one, NormalEstimate):
+                value = center + (one.value - center) / factor
+                methods[i] = replace(one, value=value)
+        return WidestInterval(tuple(methods), center)
 
 
 _PRECISION = 1e-15

@@ -203,10 +203,9 @@ def outliers(sizes: Sequence[int] = (20, 60, 100, 300)) -> Iterator[Cell]:
         large = times * width
         kind = f"{share:.0%} of {large:g}"
         mean = (1 - share) * width / 2 + share * large
-        ranges = {
-            "range unknown": None,
-            f"range 0 to {times * width:g}": (0, times * width),
-        }
+        ranges: dict[str, tuple[float, float] | None] = {"range unknown": None}
+        if width < 1:
+            ranges[f"range 0 to {large:g}"] = (0, large)
         for text, ends in ranges.items():
             for n in sizes:
 

@@ -195,3 +195,15 @@ def test_four_times_as_many_documents_halve_the_uncertainty(one):
     narrow = one.scaled(4).interval(0.95)
     ratio = (narrow.high - narrow.low) / (high - low)
     assert ratio == pytest.approx(0.5, abs=0.02)
+
+
+def test_pseudo_documents_move_the_limits_of_larger_samples_less():
+    """One more of 80 documents moves the estimate by 0.04, one more of 8,000 by a
+    hundredth of that: the limits approach the estimate."""
+    found = WidestInterval(
+        (NormalEstimate(0.84, 0.05), NormalEstimate(0.89, 0.05)), 0.88
+    )
+    assert found.p_greater(0.85) > 0.5
+    low, high = found.scaled(100).interval(0.95)
+    assert low == pytest.approx(0.88 - 0.0004 - 1.645 * 0.005, abs=1e-4)
+    assert high == pytest.approx(0.88 + 0.0001 + 1.645 * 0.005, abs=1e-4)

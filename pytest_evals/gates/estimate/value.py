@@ -86,8 +86,8 @@ def _of_divergence(gate: Gate, seen: Observations, point: GateEstimate) -> GateE
     above = f"; {n_capped} of {point.n} are above it, the uncapped mean is "
     above += figure(float(point.value))
     about = (
-        f"each document's kl is counted up to log 2 ({KL_CAP:.3f}), so that few "
-        f"documents limit the mean{above * bool(n_capped)}"
+        f"the gate is about the mean of kl capped at log 2 ({KL_CAP:.3f}) in each "
+        f"document{above * bool(n_capped)}"
     )
     notes = (*estimate.notes, about)
     return replace(_counted_as(point, estimate), value=estimate.value, notes=notes)
