@@ -31,6 +31,7 @@ _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
 _SEPARATOR = re.compile(rb"(?:^%YAML [^\r\n]*\r?\n)?^---(?=\s|$)", re.MULTILINE)
 _EMPTY = re.compile(rb"(?:\s|#[^\r\n]*|^\.\.\.)*", re.MULTILINE)
+_VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _INCOMPLETE = 1
 """Exit code if a file was not converted."""
 
@@ -93,6 +94,8 @@ def _convert(path: Path, folder: Path) -> str:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise UnconvertibleError(f"a gate file of {found.owner}: {what}") from None
+    for variable in dict.fromkeys(_VARIABLE.findall(" ".join(suite.commands))):
+        suite.left_out.append(f"{variable} in the command: write its value instead")
     if folder.exists():
         raise UnconvertibleError(f"{str(folder)!r} exists\n  fix: remove it, or use -o")
     folder.mkdir(parents=True)

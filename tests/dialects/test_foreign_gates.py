@@ -2,6 +2,7 @@
 their own rules."""
 
 import json
+import math
 import shutil
 from fractions import Fraction
 from math import ceil
@@ -113,6 +114,144 @@ def test_the_bounds_accept_the_scores_that_each_rule_accepts():
         mirrored = 200 * value - theirs
         found = trt_threshold(100 * value, n, sigma, alpha, higher_is_better=False)
         assert found == pytest.approx(mirrored)
+
+
+RULES = {
+    "vllm/{}.yaml": (
+        "model_name: m\nrtol: {tolerance}\n"
+        "tasks: [{{name: t, metrics: [{{name: acc, value: {value}}}]}}]\n",
+        lambda score, value, tolerance: score >= value * (1 - tolerance),
+    ),
+    "vllm_default/{}.yaml": (
+        "model_name: m\n"
+        "tasks: [{{name: t, metrics: [{{name: acc, value: {value}}}]}}]\n",
+        lambda score, value, _: score >= value * (1 - 0.08),
+    ),
+    "ascend/{}.yaml": (
+        "model_name: m\nrunner: r\nrtol: {tolerance}\n"
+        "tasks: [{{name: t, metrics: [{{name: acc, value: {value}}}]}}]\n",
+        lambda score, value, tolerance: np.isclose(
+            value, round(score, 4), rtol=tolerance
+        ),
+    ),
+    "server/{}.yaml": (
+        "model_name: m\naccuracy_threshold: {value}\ntolerance: {tolerance}\n",
+        lambda score, value, tolerance: score >= value - tolerance,
+    ),
+    "gpt_oss/{}.yaml": (
+        "model_name: m\nmetric_threshold: {value}\n",
+        lambda score, value, _: score >= value - 0.05,
+    ),
+    "compressor/{}.yaml": (
+        "lmeval: {{recovery_threshold: {value}, metrics: {{acc: 0.5}}}}\n",
+        lambda score, value, _: round(score, 2) >= value,
+    ),
+    "trt{}/gsm8k.yaml": (
+        "org/m:\n- {{accuracy: {percent}}}\n",
+        lambda score, value, _: (
+            score * 100 >= value * 100 + norm.ppf(0.05) * 50 * np.sqrt(2 / 1319)
+        ),
+    ),
+    "tokenspeed/{}.yaml": (
+        "api_version: ci.tokenspeed.io/v1\nscore_threshold: {value}\n"
+        "server: {{command: tokenspeed serve --port 1}}\n"
+        "eval: {{command: python -m evalscope.run eval --datasets gsm8k}}\n",
+        lambda score, value, _: score >= value,
+    ),
+    "sglang/test_{}.py": (
+        "# sglang\nLEAST = {value}\ndef test_it(self):\n"
+        "    run(eval_name='mmlu')\n    self.assertGreater(m['score'], LEAST)\n",
+        lambda score, value, _: score > value,
+    ),
+}
+"""Name and content of files of each format, and the rule of its project."""
+
+
+def test_the_gates_of_files_accept_the_scores_that_each_rule_accepts(pytester):
+    """1,000 random scores for each of eight files of each format."""
+    rng = np.random.default_rng(20261128)
+    given = []
+    for name, (text, rule) in RULES.items():
+        for number in range(8):
+            value = round(rng.uniform(0.3, 0.95), 3)
+            tolerance = round(rng.uniform(0.01, 0.15), 2)
+            percent = round(100 * value, 1)
+            path = pytester.path / "configs" / name.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(
+                text.format(value=value, tolerance=tolerance, percent=percent)
+            )
+            given.append((path, rule, value, tolerance))
+    assert main(["convert", "configs", "-o", "evals"]) == 0
+    place = Place(Path("gates.yaml"), 1)
+    for path, rule, value, tolerance in given:
+        folder = Path("evals") / path.relative_to(pytester.path / "configs")
+        (entry,) = yaml.safe_load((folder.with_suffix("") / "gates.yaml").read_text())[
+            "gates"
+        ]
+        scores = value * rng.uniform(0.8, 1.2, 1000)
+        limits = [(entry.get("recovery", -1.0), math.inf)]
+        if "recovery" not in entry:
+            bounds = read_gate(entry, task=entry["task"], source=place).bounds
+            lows = [float(one.value) for one in bounds if one.op == ">="]
+            highs = [float(one.value) for one in bounds if one.op == "<="]
+            limits = [(max(lows), min(highs, default=math.inf))]
+        ((low, high),) = limits
+        for score in scores:
+            accepted = low <= score <= high
+            assert accepted == bool(rule(score, value, tolerance)), (path, score, entry)
+
+
+def test_names_numbers_and_operators_of_a_test_of_sglang(pytester, capsys):
+    (pytester.path / "test_it.py").write_text(
+        """
+import sglang
+BEST = 0.5
+
+def test_it(self):
+    run(eval_name="mmlu", num_examples=BEST)
+    assert metrics["score"] >= BEST - 0.25
+    assert metrics["score"] > unknown(1)
+
+P = AccuracyTestParams("gpqa", 90 / 100)
+"""
+    )
+    assert main(["convert", "test_it.py"]) == 0
+    gates = yaml.safe_load(Path("evals/test_it/gates.yaml").read_text())["gates"]
+    assert [(one["task"], one["min"]) for one in gates] == [
+        ("mmlu", 0.25),
+        ("gpqa_diamond_cot_zeroshot", 0.9),
+    ]
+    assert "threshold of mmlu is 'unknown(1)', not a number" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "model_name: '${MODEL}'\naccuracy_threshold: 0.9\n",
+            "${MODEL} in the command: write its value instead",
+        ),
+        (
+            "lmeval: {metrics: {acc: 0.5}, add_bos_token: false}\n",
+            "add_bos_token: not supported",
+        ),
+        (
+            "vllm: {model: m}\nlm_eval: {model_args: {a: 1}, tasks: [{name: t}]}\n",
+            "model_args of lm_eval: not supported",
+        ),
+        (
+            "api_version: ci.tokenspeed.io/v1\nscore_threshold: 0.9\n"
+            "server: {command: tokenspeed serve --port 1}\n"
+            "eval: {command: evalscope eval --datasets gsm8k --dataset-args=x}\n",
+            "--dataset-args x",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_is_listed(pytester, capsys, text, expected):
+    (pytester.path / "a.yaml").write_text(text)
+    assert main(["convert", "a.yaml"]) == 0
+    assert f"not converted: {expected}" in capsys.readouterr().out
 
 
 def test_a_file_shows_its_reference_value_where_the_exact_rule_is_the_same():
@@ -325,6 +464,15 @@ SERVER = "model_name: org/name\naccuracy_threshold: {}\n"
             "the tasks need images",
         ),
         ("vllm: {}\nlm_eval: {}\n", "no key 'model'"),
+        (
+            "model_name: m\nbackend: vllm-vlm\n"
+            "tasks: [{name: chartqa, metrics: [{name: acc, value: 0.8}]}]\n",
+            "the tasks need images",
+        ),
+        (
+            "model: m\nlmeval: {model: hf-multimodal, metrics: {acc: 0.5}}\n",
+            "the tasks need images",
+        ),
     ],
 )
 def test_a_file_that_is_not_converted_has_a_reason(pytester, capsys, text, reason):

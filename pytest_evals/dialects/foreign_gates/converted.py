@@ -37,7 +37,9 @@ _NO_TEXT = {
     "vllm-vlm": "images",
     "vllm-asr": "audio",
     "vllm-rm": "a reward model",
+    "hf-multimodal": "images",
 }
+"""Kinds of models whose tasks are not converted."""
 _FLAGS = {
     "max_model_len": "--max-model-len",
     "tensor_parallel_size": "--tensor-parallel-size",
@@ -73,6 +75,7 @@ def recovery(share: float) -> float:
 def convert_vllm(values: Values, folder: str, _: str) -> Converted:
     """``.buildkite/lm-eval-harness/configs`` of vLLM, rule ``measured >= value * (1 -
     rtol)``."""
+    _check_text(values.get("backend"))
     rtol = number("rtol", values.get("rtol", VLLM_RTOL))
     what = f"vLLM, at most {rtol:.4g} of it below"
     limit = values.get("limit")
@@ -84,9 +87,7 @@ def convert_vllm(values: Values, folder: str, _: str) -> Converted:
 
 def convert_ascend(values: Values, folder: str, _: str) -> Converted:
     """``tests/e2e/models/configs`` of vllm-ascend, rule :func:`close`."""
-    kind = str(values.get("model_type", values.get("model", "vllm")))
-    if kind in _NO_TEXT:
-        raise UnconvertibleError(f"the tasks need {_NO_TEXT[kind]}")
+    _check_text(values.get("model_type", values.get("model")))
     given = {
         "apply_chat_template": True,
         "fewshot_as_multiturn": True,
@@ -103,6 +104,11 @@ def convert_ascend(values: Values, folder: str, _: str) -> Converted:
         return around(value, low=band["min"], high=band["max"])
 
     return _lm_eval(given, folder, bound, what)
+
+
+def _check_text(kind: object) -> None:
+    if needs := _NO_TEXT.get(str(kind)):
+        raise UnconvertibleError(f"the tasks need {needs}")
 
 
 def _lm_eval(values: Values, folder: str, bound: _Bound, what: str) -> Converted:
@@ -161,6 +167,7 @@ def convert_compressor(values: Values, folder: str, _: str) -> Converted:
         "dtype": "bfloat16",
         **(values["lmeval"] or {}),
     }
+    _check_text(block.get("model"))
     metrics = block.get("metrics") or {}
     threshold = block["recovery_threshold"]
     shares = (
@@ -184,7 +191,8 @@ def convert_compressor(values: Values, folder: str, _: str) -> Converted:
     suite.commands.append(command(base, block, folder, "--evals-save-baseline=base"))
     suite.commands.append(command(tested, block, folder, "--evals-compare=base"))
     read = {"task", "num_fewshot", "limit", "recovery_threshold", "metrics"}
-    read |= {"apply_chat_template", "fewshot_as_multiturn", "add_bos_token"}
+    read |= {"apply_chat_template", "fewshot_as_multiturn"}
+    read |= {"add_bos_token"} if block.get("add_bos_token", True) is True else set()
     suite.list_others(block, read | {*_FLAGS})
     for metric, value in metrics.items():
         suite.left_out.append(f"metrics: {metric}: {value}, which only warns")
@@ -206,6 +214,8 @@ def convert_perf_eval(values: Values, folder: str, _: str) -> Converted:
     model = server_spec(str(server["model"]), words, server.get("env") or {})
     suite.commands.append(command(model, {}, folder))
     suite.left_out.append("gates: the file has no thresholds; add gates.yaml")
+    if "model_args" in evals:
+        suite.left_out.append("model_args of lm_eval: not supported")
     for key in ("bfcl", "vllm_bench"):
         if key in values:
             suite.left_out.append(f"{key}: another program")

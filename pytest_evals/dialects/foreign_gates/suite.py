@@ -3,6 +3,7 @@ formats share."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,7 +174,7 @@ def command(server: str, values: Values, folder: str, *more: str) -> str:
         words.append(f"--evals-limit={values['limit']}")
     if given := values.get("gen_kwargs"):
         if isinstance(given, Mapping):
-            given = ",".join(f"{key}={value}" for key, value in given.items())
+            given = json.dumps(dict(given))
         words.append(f"--evals-gen-kwargs={given}")
     if chat:
         words.append("--evals-apply-chat-template")

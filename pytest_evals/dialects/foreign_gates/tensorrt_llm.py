@@ -42,7 +42,7 @@ TRT_TASKS = {
     "gpqa_diamond": TrtTask(*GPQA, 198, _OWN),
     "longbench_v1": TrtTask("longbench", "score", 4750, _OWN),
 }
-"""Beginning of a reference file's name → its task, November 2026."""
+"""Name of a reference file → its task, November 2026."""
 _ALPHA, _SIGMA = 0.05, 50.0
 """Of these tasks, without keys in the file."""
 _NO_TASK = {
@@ -83,7 +83,8 @@ def trt_threshold(
 def convert_trt(values: Values, folder: str, stem: str) -> Converted:
     """``references`` of TensorRT-LLM: an entry for each model and quantization."""
     lower = stem.lower()
-    name = next((one for one in (*TRT_TASKS, *_NO_TASK) if lower.startswith(one)), "")
+    others = (one for one in _NO_TASK if lower.startswith(one))
+    name = lower if lower in TRT_TASKS else next(others, "")
     if not name:
         known = ", ".join(TRT_TASKS)
         raise UnconvertibleError(f"its name is not that of a task: {known}")

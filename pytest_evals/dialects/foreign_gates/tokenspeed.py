@@ -20,6 +20,14 @@ from pytest_evals.dialects.foreign_gates.suite import (
     number,
 )
 
+_READ_OPTIONS = frozenset(
+    {
+        *("--api-key", "--api-url", "--datasets", "--eval-batch-size", "--eval-type"),
+        *("--limit", "--model", "--model-id", "--stream", "--timeout", "--work-dir"),
+    }
+)
+"""Options of evalscope that are converted, or change no score."""
+
 
 def convert_tokenspeed(values: Values, folder: str, _: str) -> Converted:
     """``test/ci/eval`` of TokenSpeed: a server, evalscope, and ``score_threshold``."""
@@ -28,7 +36,7 @@ def convert_tokenspeed(values: Values, folder: str, _: str) -> Converted:
     threshold = number("score_threshold", values["score_threshold"])
     text = str((values.get("eval") or {}).get("command") or "")
     words = _words("eval.command", text)
-    if not any(one.rpartition("/")[2] == "evalscope" for one in words):
+    if not any(re.fullmatch(r"(.*/)?evalscope(\.\w+)?", one) for one in words):
         raise UnconvertibleError("its eval.command is not evalscope")
     names = _after(words, "--datasets")
     if len(names) != 1:
@@ -43,8 +51,14 @@ def convert_tokenspeed(values: Values, folder: str, _: str) -> Converted:
     suite.left_out.append(
         "prompts of evalscope: the suite has lm-eval's, so its gate is advisory"
     )
-    skipped = [one for one in ("--repeats", "--generation-config") if one in words]
-    suite.left_out += [f"{one} {' '.join(_after(words, one))}" for one in skipped]
+    options = dict.fromkeys(
+        one.partition("=")[0] for one in words if one.startswith("--")
+    )
+    suite.left_out += [
+        f"{one} {' '.join(_after(words, one))}"
+        for one in options
+        if one not in _READ_OPTIONS
+    ]
     run: dict[str, Any] = {"apply_chat_template": True}
     if limit := _after(words, "--limit"):
         run["limit"] = limit[0]

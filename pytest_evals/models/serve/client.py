@@ -126,9 +126,12 @@ class RunningServer:
         what = reply.get("error", "the process that starts servers has ended")
         if what == "another server is in use":
             return ModelError(f"{what} and this one is another\n{_PARALLEL}")
+        fix = f"see its log, {self._order.log}"
+        if self._order.port and what.startswith(f"port {self._order.port} is used"):
+            fix = "end it, or write {port} instead of the number: a free one is put in"
         tail = [f"    {hidden(line)}" for line in reply.get("tail", ())]
         shown = "\n".join([f"{what}: {self._order.key}", *tail])
-        return ModelError(f"{shown}\n  fix: see its log, {self._order.log}")
+        return ModelError(f"{shown}\n  fix: {fix}")
 
 
 class _Owner:
@@ -161,8 +164,6 @@ class _Owner:
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_CLOSE_S)
-        if self._process.returncode:
-            supervisor.kill_left(self._process.pid)
 
 
 class _Session:

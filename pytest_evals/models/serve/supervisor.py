@@ -39,6 +39,10 @@ _MARK = "PYTEST_EVALS_SERVER"
 """Variable by which the processes of a server are found, also those that have left its
 process group."""
 _MASK = "***"
+_OTHER_PORTS = 3
+"""Free ports that are tried after one that another process has taken meanwhile."""
+_LISTEN = "0A"
+"""State of a socket in ``/proc/net/tcp``."""
 _REMOVE_S = 30.0
 _DIRECT = build_opener(ProxyHandler({}))
 
@@ -77,18 +81,33 @@ class Server:
         self.n_starts += 1
         self.settled.clear()
         self._kill()  # what an ended server has left
+        self.error = self._tried()
+        n_left = 0 if self.order["port"] or self.n_starts > 1 else _OTHER_PORTS
+        while self.error == self._taken and n_left:
+            self._kill()
+            self.port = _free_port()
+            self.error = self._tried()
+            n_left -= 1
+        if self.error:
+            self.end()
+        self.settled.set()
+
+    @property
+    def _taken(self) -> str:
+        return f"port {self.port} is used by another process"
+
+    def _tried(self) -> str:
+        """Start the process once; return why it is not ready, empty if it is."""
+        if _is_open(self.port):
+            return self._taken
         try:
             with self._lock:
                 if not self._is_over:
                     self._process = self._started()
         except OSError as error:
-            self.error = f"the server cannot be started: {error}"
-        else:
-            threading.Thread(target=self._log, daemon=True).start()
-            self.error = self._why_unready()
-            if self.error:
-                self.end()
-        self.settled.set()
+            return f"the server cannot be started: {error}"
+        threading.Thread(target=self._log, daemon=True).start()
+        return self._why_unready()
 
     def _started(self) -> subprocess.Popen[bytes]:
         order = self.order
@@ -141,9 +160,12 @@ class Server:
         while time.monotonic() < end:
             if process.poll() is not None:
                 time.sleep(POLL_S)  # for the last lines of its log
-                return f"the server ended before it was ready, {_status(process)}"
+                self._kill()
+                if _is_open(self.port):
+                    return self._taken
+                return f"the server ended before it was ready, {_status(self.code)}"
             if _answers(address):
-                return ""
+                return self._taken if self._is_of_others() else ""
             time.sleep(POLL_S)
         return f"the server is not ready after {limit_s:g} s: {address} does not answer"
 
@@ -193,22 +215,17 @@ class Server:
             return False
         return True
 
-
-def _marked(mark: str) -> Iterator[int]:
-    """Processes of servers whose mark starts with this one; Linux only."""
-    start = f"{_MARK}={mark}".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            variables = (folder / "environ").read_bytes().split(b"\0")
-            if any(one.startswith(start) for one in variables):
-                yield int(folder.name)
-
-
-def kill_left(pid: int) -> None:
-    """Kill the servers of a supervisor that was killed; Linux only."""
-    for one in _marked(f"{pid}-"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(one, signal.SIGKILL)
+    def _is_of_others(self) -> bool:
+        """Whether another process listens on the port; Linux only. Unknown for a
+        container, whose port belongs to the container's daemon."""
+        if self.order["container"]:
+            return False
+        sockets, owners = {*_listeners(self.port)}, set[int]()
+        for file in Path("/proc").glob("[0-9]*/fd/*"):
+            with suppress(OSError):
+                if os.readlink(file) in sockets:
+                    owners.add(int(file.parts[2]))
+        return bool(owners) and owners.isdisjoint(_marked(self._mark))
 
 
 class Supervisor:
@@ -272,7 +289,7 @@ class Supervisor:
                 server = self._servers[key] = Server(order)
             elif server.has_ended and not server.error:
                 if server.n_starts > order["restart"]:
-                    server.error = f"the server ended, {_status_of(server.code)}"
+                    server.error = f"the server ended, {_status(server.code)}"
                 else:
                     server.settled.clear()
                     starts = True
@@ -299,6 +316,16 @@ class Supervisor:
             one.join()
 
 
+def _marked(start: str) -> Iterator[int]:
+    """Processes whose mark starts with a text; Linux only."""
+    mark = f"{_MARK}={start}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            if any(one.startswith(mark) for one in variables):
+                yield int(folder.name)
+
+
 def _send(connection: socket.socket, reply: dict[str, Any]) -> None:
     with suppress(OSError):
         connection.sendall(json.dumps(reply).encode() + b"\n")
@@ -314,27 +341,51 @@ def _answers(address: str) -> bool:
         return False
 
 
+def _is_open(port: int) -> bool:
+    """Whether somebody listens on a port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _listeners(port: int) -> Iterator[str]:
+    """Links of the sockets that listen on a port, in the folders of their processes."""
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == _LISTEN and words[1].endswith(f":{port:04X}"):
+                    yield f"socket:[{words[9]}]"
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _status(process: subprocess.Popen[bytes]) -> str:
-    return _status_of(process.returncode)
-
-
-def _status_of(code: int | None) -> str:
+def _status(code: int | None) -> str:
     if code is not None and code < 0:
         return f"by signal {signal.Signals(-code).name}"
     return f"with exit status {code}"
 
 
 def main() -> None:
-    """Serve until standard input closes."""
+    """Serve until standard input closes, in a child: if that is killed, this process
+    ends what it has started; if this one is killed, the child goes on."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # The session decides. Not SIG_IGN, which servers would inherit.
         signal.signal(number, lambda *_: None)
+    child = os.fork()
+    if child:
+        os.close(int(sys.argv[1]))
+        os.waitpid(child, 0)
+        for pid in _marked(f"{child}-"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return
     listener = socket.socket(fileno=int(sys.argv[1]))
     supervisor = Supervisor()
 

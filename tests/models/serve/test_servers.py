@@ -1,5 +1,6 @@
 """Servers that are started for a run, by whole sessions in processes of their own."""
 
+import json
 import os
 import random
 import shutil
@@ -90,6 +91,37 @@ def test_workers_share_one_server(folder):
     assert code == 0, output
     (pid,) = starts()
     assert not is_alive(pid)
+
+
+def supervisors():
+    """The process that a session has started, and its child."""
+    found = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True
+    )
+    mark = f"STARTS={os.environ['STARTS']}".encode()
+    pids = []
+    for line in found.stdout.splitlines():
+        pid, _, command = line.split(maxsplit=2)
+        if "supervisor.py" in command:
+            with suppress(OSError):
+                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    pids.append(int(pid))
+    return sorted(pids)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("which", [0, 1])
+def test_no_process_is_left_when_a_supervisor_is_killed(folder, monkeypatch, which):
+    monkeypatch.setenv("LOADS_S", "600")
+    process = subprocess.Popen(session(), stdout=subprocess.DEVNULL)
+    assert wait_until(starts)
+    both = supervisors()
+    assert len(both) == 2
+    os.kill(both[which], signal.SIGKILL)
+    process.kill()
+    process.wait(60)
+    assert wait_until(lambda: not processes_of_the_test())
 
 
 @pytest.mark.slow
@@ -238,6 +270,58 @@ def test_a_server_that_dies_is_started_again_as_often_as_asked(folder, monkeypat
     code, output = run(more="api=chat,concurrency=1,restart=1")
     assert code == 0, output
     assert len(starts()) == 2
+
+
+TAKEN_ONCE = """
+import os, subprocess, sys
+from pathlib import Path
+
+fake, port = sys.argv[1], sys.argv[-1]
+if not Path("other").exists():
+    command = [sys.executable, fake, "--port", port]
+    other = subprocess.Popen(command, env={"VERSION": "other"}, start_new_session=True)
+    Path("other").write_text(str(other.pid))
+    os.environ["LOADS_S"] = sys.argv[2]
+os.execv(sys.executable, [sys.executable, fake, "--port", port])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("loads_s", [0.5, 30.0])
+def test_a_free_port_that_another_process_takes_meanwhile_is_replaced(folder, loads_s):
+    """The other process answers, so its responses would be taken for the model's. The
+    server ends as soon as it finds the port taken, which is before or after that."""
+    (folder / "once.py").write_text(TAKEN_ONCE)
+    command = f"{sys.executable} once.py {FAKE} {loads_s} --port {{port}}"
+    try:
+        code, output = run(command=command)
+    finally:
+        with suppress(FileNotFoundError):
+            os.kill(int((folder / "other").read_text()), signal.SIGKILL)
+    assert code == 0, output
+    assert len(starts()) == 2
+    (results,) = (folder / ".evals/runs").glob("*/results.json")
+    server = json.loads(results.read_text())["model_info"]["server"]
+    assert server["version"] == "1.0"
+
+
+@pytest.mark.slow
+def test_a_fixed_port_of_another_process_is_an_error(folder):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    other = subprocess.Popen([sys.executable, FAKE, "--port", str(port)])
+    try:
+        assert wait_until(lambda: is_open(port))
+        code, output = run(command=f"{sys.executable} {FAKE} --port {port}")
+    finally:
+        other.kill()
+        other.wait()
+    assert code == 4
+    assert f"port {port} is used by another process: " in output
+    assert "fix: end it, or write {port} instead of the number" in output
+    assert starts() == [other.pid]
 
 
 @pytest.mark.slow
