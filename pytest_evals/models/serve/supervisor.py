@@ -374,7 +374,7 @@ def _status(code: int | None) -> str:
 
 def main() -> None:
     """Serve until standard input closes, in a child: if that is killed, this process
-    ends what it has started; if this one is killed, the child goes on."""
+    ends what it has started; if this one is killed, the child continues."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # The session decides. Not SIG_IGN, which servers would inherit.
         signal.signal(number, lambda *_: None)
