@@ -139,27 +139,6 @@ def test_no_process_is_left_when_the_session_is_killed(folder, monkeypatch, numb
     assert wait_until(lambda: not any(map(is_alive, pids))), pids
 
 
-def is_supervisor(pid):
-    with suppress(OSError):
-        return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_no_process_is_left_when_the_supervisor_is_killed(folder, monkeypatch):
-    monkeypatch.setenv("CHILD", str(folder / "child"))
-    monkeypatch.setenv("LOADS_S", "600")
-    process = subprocess.Popen(session(), stdout=subprocess.DEVNULL)
-    assert wait_until((folder / "child").exists)
-    listed = ["ps", "-o", "pid=", "--ppid", str(process.pid)]
-    found = subprocess.run(listed, capture_output=True, check=True).stdout.split()
-    (pid,) = filter(is_supervisor, map(int, found))
-    os.kill(pid, signal.SIGKILL)
-    assert process.wait(60) == pytest.ExitCode.USAGE_ERROR
-    assert wait_until(lambda: not processes_of_the_test(), 10)
-
-
 def killed_at_random(rng, *arguments):
     """Kill a session, or one of its workers, at a random moment; wait for its end."""
     process = subprocess.Popen(
@@ -173,8 +152,6 @@ def killed_at_random(rng, *arguments):
             ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True
         )
         children = [int(one) for one in listed.stdout.split()]
-        if number == signal.SIGKILL:  # nobody is left if both are killed
-            children = [one for one in children if not is_supervisor(one)]
         if arguments and children and rng.random() < 0.5:
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(children), signal.SIGKILL)
