@@ -318,12 +318,17 @@ def _value(text: str, at: int) -> _Value:
 
 def _invalid(what: str, text: str, at: int) -> RowError:
     column = at - text.rfind("\n", 0, at)
-    hints = (fix for found, fix in _FIXES.items() if text.startswith(found, at))
+    rest = text[at : at + 5] or "\n"
+    hints = (fix for found, fix in _FIXES.items() if rest.startswith(found))
     return RowError(f"invalid JSON: {what} (column {column}){next(hints, '')}", at)
 
 
 _FIXES = {
     "'": "; write texts in double quotes",
+    ",": "; remove the comma",
+    "//": "; JSON has no comments",
+    "#": "; JSON has no comments",
+    "\n": "; close the object with } on its line",
     "None": "; write null",
     "True": "; write true",
     "False": "; write false",

@@ -93,6 +93,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     return (_text(value),)
 
 
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value):
+        raise TypeError
+    return value
+
+
 def _number(value: Any) -> float:
     if not is_finite(value):
         raise TypeError
@@ -140,5 +146,6 @@ _KINDS: Mapping[str, _Kind] = {
     "NoClaims": _one_of("unscored", "wrong"),
     "int | None": _optional(_Kind("a whole number", _exactly(int))),
     "float": _NUMBER,
+    "Mapping[str, Any]": _Kind("a mapping of texts to values", _mapping),
     "float | None": _optional(_NUMBER),
 }

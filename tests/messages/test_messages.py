@@ -10,7 +10,7 @@ from tests.messages import cases
 
 REMEDY = re.compile(
     "did you mean|fix:|; (write|set|give|known|the task has|quote)|Create it:|"
-    "needed|init writes|is not sent|are listed in|remove the comma"
+    "needed|init writes|is not sent|are listed in|remove the comma|close the object"
 )
 """What a message with the highest rating offers: a near name, or the next step."""
 

@@ -88,7 +88,7 @@ def test_repeats_are_requests_of_their_own_that_a_deterministic_model_gets_once(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"until": [5]}, "until: a stop string must be a string, not 5"),
+        ({"until": [5]}, "until: a stop string must be a string, not 5; quote it"),
         ({"max_gen_toks": 0}, "max_gen_toks must be an integer from 1, not 0"),
         (
             {"max_gen_toks": float("inf")},
@@ -112,7 +112,7 @@ def test_values_that_mean_nothing_are_errors(given, message):
     ("given", "message"),
     [
         ({"max_gen_toks": "abc"}, "max_gen_toks must be an integer from 1, not 'abc'"),
-        ({"until": [5]}, "until: a stop string must be a string, not 5"),
+        ({"until": [5]}, "until: a stop string must be a string, not 5; quote it"),
         (
             {"temprature": 1, "top_p": 7},
             "unknown argument 'temprature'; did you mean 'temperature'?; "

@@ -165,8 +165,13 @@ def checked_first(
         TaskFileError: There are no cases, or one cannot be built.
     """
     if not len(cases):
-        fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
-        raise TaskFileError([Problem("the eval has no cases", where, fix)])
+        what, fix = (
+            "the eval has no cases",
+            'yield pytest_evals.case("2 + 2 =", target="4")',
+        )
+        if place_of is not None:
+            what, fix, where = "the dataset has no rows", "", place_of(0)
+        raise TaskFileError([Problem(what, where, fix)])
     faults = dict[int, DocumentError]()
     for index in range(n):
         try:

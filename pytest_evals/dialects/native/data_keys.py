@@ -11,7 +11,7 @@ from typing import Any
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.data.rows import EncodingError, RowsError, Table
-from pytest_evals.data.source_paths import Source
+from pytest_evals.data.source_paths import FILE_BUILDERS, Source
 from pytest_evals.data.sources import load, not_utf8
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
@@ -173,6 +173,9 @@ def _dataset_path(top: Section) -> str:
 
 
 def _check_format(path: str, top: Section) -> None:
+    if path in FILE_BUILDERS:
+        what = f"dataset must name a file or a dataset, not the format {path!r}"
+        top.problem("dataset", what, "dataset: rows.jsonl")
     if (suffix := _format(path)) in _OTHER_FORMATS:
         what = f"dataset: {suffix} files are not read: {path!r}"
         fix = f"save it as one of {', '.join(sorted(_BUILDERS))}"
