@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.core.run_plan import SpendPlan
@@ -17,7 +17,6 @@ else:
     # A plain attribute of a class or an object can replace it, unlike a property.
     from functools import cached_property as optional
 
-T = TypeVar("T")
 OnResponse = Callable[[Request, Response], None]
 """Called with a request and the response that was received to it."""
 NO_FINGERPRINT: Mapping[str, Any] = MappingProxyType({})
@@ -156,19 +155,37 @@ class Model(ABC):
         return f"{self}: answer() gave {what}"
 
 
+def _member(name: str) -> Any:
+    """A member of the given object; the default of :class:`Model` if it has none. Its
+    value may change while the model runs."""
+
+    def get(model: AdaptedModel) -> Any:
+        found = getattr(model._given, name, None)
+        return getattr(super(AdaptedModel, model), name) if found is None else found
+
+    return property(get)
+
+
 class AdaptedModel(Model):
     """An object with ``name`` and ``answer`` as a :class:`Model`; missing members have
     their defaults."""
+
+    works_ahead = _member("works_ahead")
+    replicas = _member("replicas")
+    is_deterministic = _member("is_deterministic")
+    info = _member("info")
+    notes = _member("notes")
+    end = _member("end")
+    expect = _member("expect")
+    stop_sending = _member("stop_sending")
+    wait_for_sent = _member("wait_for_sent")
+    render = _member("render")
+    close = _member("close")
 
     def __init__(self, given: Any) -> None:
         """Use :func:`~pytest_evals.core.response_contract.as_model`, which validates
         the object."""
         self._given, self.name = given, given.name
-
-    def _member(self, name: str, default: T) -> T:
-        """A member's current value, which may change while the model runs."""
-        found: T | None = getattr(self._given, name, None)
-        return default if found is None else found
 
     def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
         """Call the object's method."""
@@ -176,19 +193,9 @@ class AdaptedModel(Model):
         return answers
 
     @property
-    def works_ahead(self) -> bool:
-        """The object's value, or the default."""
-        return bool(self._member("works_ahead", False))
-
-    @property
-    def replicas(self) -> int:
-        """The object's value, or the default."""
-        return int(self._member("replicas", 1))
-
-    @property
     def on_response(self) -> OnResponse | None:
         """The object's value, or the default."""
-        return self._member("on_response", None)
+        return getattr(self._given, "on_response", None)
 
     @on_response.setter
     def on_response(self, given: OnResponse | None) -> None:
@@ -196,51 +203,12 @@ class AdaptedModel(Model):
         if hasattr(self._given, "on_response"):
             self._given.on_response = given
 
-    def end(self, requests: Sequence[Request], /) -> None:
-        """Pass the requests on if the object has such a method."""
-        self._member("end", super().end)(requests)
-
-    def stop_sending(self) -> None:
-        """Call the object's method."""
-        self._member("stop_sending", super().stop_sending)()
-
-    def wait_for_sent(self, limit_s: float, /) -> int:
-        """Call the object's method."""
-        return self._member("wait_for_sent", super().wait_for_sent)(limit_s)
-
-    @property
-    def is_deterministic(self) -> bool:
-        """The object's value, or the default."""
-        return bool(self._member("is_deterministic", False))
-
-    def expect(self, requests: Sequence[Request], /) -> None:
-        """Pass the requests on if the object has such a method."""
-        self._member("expect", super().expect)(requests)
-
     @property
     def fingerprint(self) -> Mapping[str, Any] | None:
         """The object's value; ``None`` differs from the default."""
         found: Mapping[str, Any] | None
         found = getattr(self._given, "fingerprint", NO_FINGERPRINT)
         return found
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """The object's value, or the default."""
-        return self._member("info", {})
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """The object's value, or the default."""
-        return self._member("notes", ())
-
-    def render(self, prompt: Prompt, /) -> Prompt:
-        """The object's rendering, or the chat itself."""
-        return self._member("render", super().render)(prompt)
-
-    def close(self) -> None:
-        """Close the object."""
-        self._member("close", super().close)()
 
     def __str__(self) -> str:
         """The object's class and name."""
