@@ -215,7 +215,6 @@ class Case:
             _ = self.golds
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value of the row."""
         return self.row[name]
 
     @property
@@ -327,7 +326,6 @@ def _turn(
 def _split_turn(
     number: int, given: Any, message: int
 ) -> tuple[Any, Sequence[PlacedFile]]:
-    """The text of a turn, and the files in its parts."""
     if not isinstance(given, list | tuple):
         return given, ()
     try:

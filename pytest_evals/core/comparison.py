@@ -82,7 +82,6 @@ class Comparison:
         return "\n".join([f"<Comparison with {self.name}>", *lines])
 
     def _repr_html_(self) -> str:
-        """The changes of metrics as a table, for notebooks."""
         heading = ("task", "metric", "before", "now", "change", "90% CI")
         notes = (f"<p>{escape(line)}</p>" for line in self._notes())
         title = f"<p><b>compared with {escape(self.name)}</b></p>"

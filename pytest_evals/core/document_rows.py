@@ -40,7 +40,6 @@ def document_row(task: str, record: Record) -> dict[str, Any]:
 
 
 def _prompt(record: Record, requests: Sequence[Any]) -> Any:
-    """The first prompt as text or chat."""
     prompt = getattr(requests[0], "prompt", "") if requests else ""
     if isinstance(prompt, str):
         return prompt or record.doc.query

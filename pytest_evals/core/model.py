@@ -147,11 +147,9 @@ class Model(ABC):
         a spec, a hook or a task opened."""
 
     def __str__(self) -> str:
-        """The class and the name, for error messages."""
         return f"{type(self).__name__} {self.name!r}"
 
     def _gave(self, what: str) -> str:
-        """The error for an invalid response."""
         return f"{self}: answer() gave {what}"
 
 
@@ -211,7 +209,6 @@ class AdaptedModel(Model):
         return found
 
     def __str__(self) -> str:
-        """The object's class and name."""
         return f"{type(self._given).__name__} {self.name!r}"
 
 

@@ -149,7 +149,6 @@ class ModelComparison:
         return "\n".join([head, *(f"  {row}" for row in rows), *self.refused])
 
     def _repr_html_(self) -> str:
-        """The metrics as a table, for notebooks."""
         title = f"<p><b>compared with {escape(self.reference)}</b></p>"
         heading = ("task", "metric", "model", "value", "change", "p")
         notes = (f"<p>{escape(line)}</p>" for line in self.refused)

@@ -23,7 +23,6 @@ class ModelResults(Mapping[str, RunResult]):
     def __init__(
         self, results: Mapping[str, RunResult], comparison: ModelComparison
     ) -> None:
-        """Take the results, in the order of the models."""
         self._results = dict(results)
         self.comparison = comparison
 
@@ -38,11 +37,9 @@ class ModelResults(Mapping[str, RunResult]):
         return self._results[name]
 
     def __iter__(self) -> Iterator[str]:
-        """The names, in the order of the models."""
         return iter(self._results)
 
     def __len__(self) -> int:
-        """The number of models."""
         return len(self._results)
 
     def to_pandas(self, rows: ModelRows = "metrics") -> Any:
@@ -65,10 +62,8 @@ class ModelResults(Mapping[str, RunResult]):
         return joined(frames, "model")
 
     def __repr__(self) -> str:
-        """The metrics of all models on a few lines."""
         return "\n".join([*map(repr, self._results.values()), repr(self.comparison)])
 
     def _repr_html_(self) -> str:
-        """The same as tables, for notebooks."""
         each = (one._repr_html_() for one in self._results.values())
         return "\n".join([*each, self.comparison._repr_html_()])

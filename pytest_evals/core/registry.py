@@ -46,11 +46,9 @@ class Registry(Generic[T]):
         return entry
 
     def __contains__(self, name: object) -> bool:
-        """Whether a name is registered."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """The names, sorted."""
         return iter(sorted(self._entries))
 
     def add(self, name: str, entry: T | str) -> None:

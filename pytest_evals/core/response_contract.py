@@ -176,7 +176,6 @@ def _without_secrets(given: Response) -> Response:
 
 
 def _misfit(request: Request, given: Response) -> str:
-    """Why a response does not fit the kind of its request; empty if it does."""
     if isinstance(request, Generate):
         if given.logprob is not None and not given.text:
             return "a log-probability and no text for a request to generate"
@@ -186,7 +185,6 @@ def _misfit(request: Request, given: Response) -> str:
 
 
 def _in_range(given: Response) -> bool:
-    """Whether values of the right types are valid."""
     logprob = given.logprob
     return (
         (logprob is None or logprob <= MAX_LOGPROB)  # false for NaN
@@ -205,11 +203,6 @@ class _FieldError(ValueError):
 
 
 def _converted(given: Response) -> Response:
-    """The response with Python's own types.
-
-    Raises:
-        _FieldError: A value is invalid.
-    """
     fields: dict[str, Any] = {}
     for name, (convert, expected) in _FIELDS.items():
         value = getattr(given, name)

@@ -67,7 +67,6 @@ class TaskResult:
     columns: Mapping[tuple[str, str], Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """The task and its metrics on one line."""
         named = ((m["metric"], number({"value": m["value"]})) for m in _numbers(self))
         numbers = ", ".join(map(" ".join, named)) or "no metrics"
         n = len(self.records)
@@ -168,7 +167,6 @@ class Reuse:
     note: str = ""  # why nothing is stored; empty otherwise
 
     def __add__(self, other: Reuse) -> Reuse:
-        """The sum over two models."""
         return Reuse(
             n_asked=self.n_asked + other.n_asked,
             n_reused=self.n_reused + other.n_reused,
@@ -269,13 +267,11 @@ class RunResult:
         object.__setattr__(self, "options", masked(options))
 
     def __repr__(self) -> str:
-        """The metrics and gates on a few lines."""
         heading = f"<RunResult of {self.model}: {_counts(self)}>"
         rows = [*_shown(self)], [*_gates(self)]
         return as_text(heading, *rows, _compared(self.comparison))
 
     def _repr_html_(self) -> str:
-        """The same as tables, for notebooks."""
         rows = [*_shown(self)], [*_gates(self)]
         return as_html(self.model, _counts(self), *rows, _compared(self.comparison))
 
@@ -314,7 +310,6 @@ def _counts(run: RunResult) -> str:
 
 
 def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
-    """One row for each metric; groups first."""
     for group in run.groups:
         yield from ({"task": group.group.name, **row} for row in _numbers(group))
     for task in run.tasks:
@@ -360,7 +355,6 @@ def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:
 
 
 def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
-    """One row for each gate."""
     for verdict in run.verdicts:
         estimate = verdict.metric.estimate if verdict.metric else None
         yield {
@@ -393,7 +387,6 @@ def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _compared(comparison: Comparison | None) -> Iterator[str]:
-    """The comparison on a few lines."""
     if comparison is None:
         return
     yield (

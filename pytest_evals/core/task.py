@@ -145,7 +145,6 @@ class TaskOptions:
         return REASONING_TAGS if self.reasoning_tags is None else self.reasoning_tags
 
     def __repr__(self) -> str:
-        """The options that differ from their defaults."""
         default, shown = _defaults(), list[str]()
         for one in fields(self):
             value = getattr(self, one.name)

@@ -91,11 +91,6 @@ def _without_images(value: Any, known: Mapping[int, RowImage]) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """Return the Python literal of a text.
-
-    Raises:
-        ValueError: It is not a literal.
-    """
     try:
         return ast.literal_eval(text)
     except (SyntaxError, TypeError, MemoryError, RecursionError):

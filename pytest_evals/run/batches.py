@@ -134,7 +134,6 @@ class Batches:
         ends: Collection[int] = (),
         auxiliary_models: AuxiliaryModels = _no_auxiliary_models,
     ) -> None:
-        """Take the jobs; nothing is rendered yet."""
         self._jobs = jobs
         self._ends = frozenset(ends)
         self._dropped: set[int] = set()
@@ -164,7 +163,6 @@ class Batches:
         """Seconds spent inside the model."""
 
     def __len__(self) -> int:
-        """Number of documents."""
         return len(self._jobs)
 
     def look(self) -> Iterator[tuple[Task, Record]]:

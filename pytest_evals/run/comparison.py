@@ -280,7 +280,6 @@ _TURNED = ((True, False), (False, True))
 
 
 def _same_documents(estimates: Estimates) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The numbers of both runs over the documents that they share."""
     known = {k: one for k, one in estimates.items() if not isinstance(one, str)}
     before = {key: float(one.before) for key, one in known.items()}
     return before, {key: float(one.now) for key, one in known.items()}

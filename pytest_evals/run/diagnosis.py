@@ -73,7 +73,6 @@ def earlier_near_misses(base: Path, task: Task) -> list[str]:
 
 
 def _config(config: Any) -> str:
-    """Return a configuration as text, without what a run adds to it."""
     known = config if isinstance(config, dict) else {}
     return json.dumps(
         {k: v for k, v in known.items() if k != "metadata"}, sort_keys=True
@@ -120,7 +119,6 @@ def _emptied_by(row: Row) -> str:
 
 
 def _text(row: Row) -> str:
-    """Return the answer as the metric compares it."""
     filtered: list[Any] = row.get("filtered_resps") or []
     if len(filtered) == 1 and isinstance(filtered[0], str):
         return filtered[0]

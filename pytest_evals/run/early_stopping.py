@@ -107,7 +107,6 @@ class EarlyStopping:
         baselines: Baselines,
         compared: EarlierOutcomes | None,
     ) -> None:
-        """Create the early stopping of a run; no task is watched yet."""
         self._suite, self._baselines, self._compared = suite, baselines, compared
         self._error = 0.0 if config.stop == "curtail" else config.stop_error
         self._promise = 1 - config.stop_error
@@ -159,7 +158,6 @@ class EarlyStopping:
             )
 
     def _gates_of(self, run: TaskRun) -> list[Watched] | str:
-        """Return a task's gates with their steps; or why one of them has none."""
         candidates = []
         for gate in run.gates:
             named = [
@@ -195,7 +193,6 @@ class EarlyStopping:
         return own is not None and has_limits(gate) and len(family) > 1
 
     def _control(self, gate: Gate) -> str:
-        """Return the baseline that completes the sample of a gate's task."""
         if gate.over != "run" or not self._options.get("sample"):
             return ""
         return control_of(self._suite, self._compare)

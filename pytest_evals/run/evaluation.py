@@ -158,7 +158,6 @@ class EvaluateCall:
         return result
 
     def _write(self, run: Run) -> RunResult:
-        """Write the finished run, compare it and save it."""
         assert run.result is not None
         run.writer.sort()  # early stopping runs documents in random order
         run.writer.results(run.result, node_ids=run.suite.node_ids())

@@ -53,7 +53,6 @@ class Inference:
     """Runs documents: assigns models to documents, and batches to each model."""
 
     def __init__(self, answers: CachedModels) -> None:
-        """Create a run's inference; nothing is opened."""
         self.answers = answers
         self.batches: dict[Hashable, Batches] = {}
         """Key → the documents of a tested model."""

@@ -268,7 +268,6 @@ def _metrics(
 
 
 def _names(side: Side) -> list[str]:
-    """Groups, then tasks."""
     names = [*(side.results.get("results") or {})]
     groups = [name for name in side.results.get("groups") or {} if name in names]
     return [*groups, *(name for name in names if name in side.rows)]

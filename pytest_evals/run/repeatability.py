@@ -138,7 +138,6 @@ def measure_repeatability(
 def _thresholds(
     sd: float, value: float, sign: int, *, is_bounded: bool
 ) -> dict[float, float]:
-    """Thresholds below a value, or above it if ``sign`` is -1."""
     if not sd:
         return {}
     steps = _STEPS if is_bounded else 10.0 ** (1 - math.floor(math.log10(sd)))

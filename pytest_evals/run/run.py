@@ -170,7 +170,6 @@ class Run:
             self.writer.flush()
 
     def _fill(self) -> None:
-        """Add documents that were not selected from the cache."""
         self.filled = fill_from_cache(
             self.suite,
             self.inference,
@@ -209,7 +208,6 @@ class Run:
         return f"{SPEND_CAP}{found}" if found else ""
 
     def _summed_up(self, names: tuple[str, ...]) -> RunResult:
-        """Return the results of some tasks during the run."""
         inference, config = self.inference, self.config
         return RunResult(
             model=inference.name or config.spec,

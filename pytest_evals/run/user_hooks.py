@@ -104,7 +104,6 @@ class _Manager(pluggy.PluginManager):
 
 
 def _check(plugin: object) -> None:
-    """Reject hooks that would never be called."""
     if isinstance(plugin, type):
         name = plugin.__name__
         raise OptionError(f"plugins: {name} is a class\n  fix: plugins=[{name}()]")

@@ -182,7 +182,6 @@ def _numbers(values: Sequence[Any]) -> Sequence[float]:
 
 
 def _pairs(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """First and second parts of the values."""
     for position, value in enumerate(values):
         if not isinstance(value, (list, tuple)) or len(value) != 2:
             raise EvalsError(f"it requires pairs, but value {position} is {value!r}")

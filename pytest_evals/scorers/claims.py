@@ -176,7 +176,6 @@ class ClaimScorer(ModelScorer):
         return asked_again(self.roles[0], request, read, form.instructions)
 
     def _documents(self, answered: Response, case: Case) -> list[tuple[str, str]]:
-        """Name and text of each document."""
         given: Any = answered.contexts
         if self.contexts:
             given = case.row.get(self.contexts)
@@ -233,11 +232,6 @@ def _verdicts(noun: str, n: int) -> ReplyForm:
 
 
 def _read_claims(response: Response) -> list[str]:
-    """The claims of a reply.
-
-    Raises:
-        DocumentError: It cannot be read.
-    """
     claims = read_list(reply_text(response), "claims")
     if not all(isinstance(one, str) and one.strip() for one in claims):
         raise DocumentError("claims is not a list of sentences")
@@ -245,11 +239,6 @@ def _read_claims(response: Response) -> list[str]:
 
 
 def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
-    """The verdicts of a reply, by number.
-
-    Raises:
-        DocumentError: It cannot be read, or they are not one for each number.
-    """
     listed = read_list(reply_text(response), "verdicts")
     by_number: dict[int, Finding] = {}
     for position, one in enumerate(listed, 1):

@@ -226,7 +226,6 @@ def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any], keys: Any) -> bool:
-    """Whether two objects have different values."""
     both = [key for key in keys if key in one and key in other]
     return _first(one, keys) != _first(other, keys) or any(
         one[key] != other[key] for key in both

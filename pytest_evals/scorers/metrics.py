@@ -273,7 +273,6 @@ def _check_aggregation(
 
 
 def _aggregation(spec: MetricSpec) -> Aggregation:
-    """The aggregation of a metric."""
     if callable(spec.aggregation):
         return from_function(spec.aggregation)
     if spec.aggregation is not None:

@@ -166,7 +166,6 @@ def near_misses(
 def _causes(
     answers: Sequence[Answer], wrong: Sequence[Answer]
 ) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Yield names of causes, their description, and the number of wrong answers."""
     kept = [one for one in answers if not one.is_wrong and _matches(one, ())]
     counts: Counter[tuple[str, ...]] = Counter()
     rest = []
@@ -195,7 +194,6 @@ def _causes(
 
 
 def _matches(one: Answer, causes: Sequence[_Cause]) -> bool:
-    """Return whether an answer equals a target once these differences are removed."""
     text, targets = one.text, list(one.targets)
     if text is None:
         return False

@@ -160,7 +160,6 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
 
 
 def _first_wins(response: Response) -> tuple[float, str]:
-    """Whether the first answer of a reply wins, and the reason."""
     found = read_values(reply_text(response), [_KEY])
     given = found[_KEY]
     is_whole = isinstance(given, float) and given.is_integer()

@@ -116,8 +116,6 @@ class RubricScorer(ModelScorer):
         return jury.score(ballots, self.name, answered.text)
 
     def _ballot(self, member: str, role: str, request: Generate) -> Dialogue[Ballot]:
-        """Ask one member."""
-
         def read(response: Response) -> tuple[float, str, Response]:
             return (*self._read(response), response)
 
@@ -168,7 +166,6 @@ class RubricScorer(ModelScorer):
 
     @property
     def _shows_transcript(self) -> bool:
-        """Whether the rubric contains the conversation."""
         found = (one.template.names for one in self._of_rubric if one.is_template)
         return any("transcript" in names for names in found)
 
@@ -211,7 +208,6 @@ class RubricScorer(ModelScorer):
 
     @property
     def _keys(self) -> list[str]:
-        """Keys of the grades in a reply."""
         whole = "pass" if self.scale is None else "grade"
         return [one.name for one in self.criteria] or [whole]
 
@@ -226,11 +222,6 @@ class RubricScorer(ModelScorer):
         return closed_object({"reason": {"type": "string"}, **grades})
 
     def _read(self, response: Response) -> tuple[float, str]:
-        """The value in a reply, and its explanation.
-
-        Raises:
-            DocumentError: There is no reply, or it cannot be read.
-        """
         keys = self._keys
         text = reply_text(response)
         found = read_values(text, keys, are_verdicts=self.scale is None)

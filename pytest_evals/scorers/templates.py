@@ -167,7 +167,6 @@ class ScorerTemplate:
         return text
 
     def _values(self, case: Case, response: Response) -> Mapping[str, Any]:
-        """The values of the template's names."""
         ours = {
             "answer": response.text,
             "response": response.text,

@@ -55,7 +55,6 @@ def _has_many(doc: Doc) -> bool:
 
 
 def _texts(doc: Doc) -> list[str]:
-    """The references as strings."""
     golds = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
     n = len(doc.choices)
     for gold in golds:

@@ -41,7 +41,6 @@ class UserCode:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Convert an exception."""
         if isinstance(fault, Exception | SystemExit):
             raise self._error(user_fault(self._what, fault)) from fault
 

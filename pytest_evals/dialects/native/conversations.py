@@ -52,7 +52,6 @@ class ChatHistory:
         return [one.response for one in self._exchanges]
 
     def _request(self) -> Generate:
-        """The request with the history, and with the images in it."""
         request = replace(self.first, prompt=tuple(self._history))
         if not self._images:
             return request

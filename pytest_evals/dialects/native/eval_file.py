@@ -204,7 +204,6 @@ class _Reader:
         return str(given)
 
     def _read_tools(self) -> Callable[[Row], str] | None:
-        """The tools of a row: a list, or a template of one."""
         top = self._top
         if "tools" not in top:
             return None
@@ -257,7 +256,6 @@ class _Reader:
         return cases
 
     def _with_tools(self, case: Case) -> Case:
-        """The case, if its tools can be read."""
         if self._tools is not None:
             self._tools(case.row)
         return case
@@ -304,7 +302,6 @@ class _Reader:
         return build
 
     def _turns(self) -> Reader:
-        """The turns of a row, which has no prompt then."""
         top = self._top
         if TURNS not in top:
             rows = top.values.get("rows")

@@ -89,7 +89,6 @@ class CasesFunction:
     def _call(
         self, values: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> list[Case]:
-        """The cases that the function returns."""
         values = {**values, **parameters}
         missing = [one for one in self.fixtures if one not in values]
         if missing:

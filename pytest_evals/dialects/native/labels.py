@@ -95,11 +95,6 @@ def check_ids(labels: HumanLabels, ids: Collection[str]) -> None:
 
 
 def _label(line: str, number: int, scorer: RubricScorer) -> tuple[str, HumanLabel]:
-    """The id and the label of a line.
-
-    Raises:
-        DocumentError: The line is invalid.
-    """
     try:
         row: Any = json.loads(line)
     except (RecursionError, ValueError) as error:

@@ -220,7 +220,6 @@ def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer
 
 
 def _hint(name: str) -> str:
-    """Return what an unknown scorer is meant to be."""
     word, colon, rest = name.partition(": ")
     if colon and word in SCORERS:
         return f", which is text\n  fix: write a mapping: {{{word}: {rest}}}"

@@ -111,7 +111,6 @@ def _model_uses(parts: EvalParts) -> dict[str, ModelUse]:
 
 
 def _labels(parts: EvalParts) -> list[HumanLabels]:
-    """Return the human labels of judges."""
     found = [
         one.labels
         for one in parts.scorers

@@ -103,7 +103,6 @@ def _missing(
     columns: Collection[str],
     cases: EvalCases,
 ) -> Iterator[ScorerTemplateError]:
-    """Yield a column that a row does not have."""
     needed = template.template.names - ANSWER_NAMES - CASE_NAMES
     if template.sees_answer and "steps" not in columns:
         needed -= {"steps"}

@@ -1,4 +1,4 @@
-"""FunctionCalls of a function within its limits: concurrency and time."""
+"""Calls of a function within its limits: concurrency and time."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class FunctionCalls:
         self.traces: Traces | None = None
         """Collects the spans of requests with that option."""
         self.n_late = 0
-        """FunctionCalls that did not end at the time limit."""
+        """Calls that did not end at the time limit."""
         self.blocked_s = 0.0
         """Longest time that a coroutine has blocked the event loop."""
 
     @property
     def n_stuck(self) -> int:
-        """FunctionCalls beyond the time limit that are still running."""
+        """Calls beyond the time limit that are still running."""
         return len(self._stuck)
 
     async def call(self, request: Generate) -> CallOutcome:
@@ -86,11 +86,6 @@ class FunctionCalls:
         return outcome
 
     def _traced(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        """The call in a separate trace, with the fields of its spans.
-
-        Raises:
-            ModelError: OpenTelemetry is not installed.
-        """
         if self.traces is None:
             self.traces = Traces()
         return self.traces.traced(call, is_async=self._is_async)

@@ -86,7 +86,7 @@ def model_of(given: object, source: str) -> Model:
 
 
 class PythonModel(BackgroundModel):
-    """FunctionCalls a function for each request.
+    """Calls a function for each request.
 
     Coroutine functions run in one event loop, since clients are bound to a loop; other
     functions run in threads.
@@ -273,7 +273,6 @@ class PythonModel(BackgroundModel):
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
     def _gave(self, what: str) -> str:
-        """The error for an invalid return value."""
         return f"{self.label} returned {what}"
 
     def _response(self, value: object, request: Generate, took_s: float) -> Response:

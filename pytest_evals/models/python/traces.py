@@ -354,7 +354,6 @@ _COUNTS = {
 
 
 def _texts(span: _Span) -> Iterator[dict[str, Any]]:
-    """Yield the retrieved texts of a span."""
     listed = _json(span.attributes.get("gen_ai.retrieval.documents"))
     for one in listed if isinstance(listed, list) else _flattened(span):
         given = one if isinstance(one, Mapping) else {"text": one}

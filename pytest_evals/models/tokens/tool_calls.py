@@ -225,7 +225,6 @@ def _llama_calls(piece: str, types: ParameterTypes) -> tuple[Sequence[Any], str]
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """A JSON value, and the position behind it."""
     blank = _BLANK.match(text, at)
     assert blank is not None
     return _DECODER.raw_decode(text, blank.end())

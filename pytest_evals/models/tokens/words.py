@@ -70,7 +70,6 @@ class WordIds:
         self._forget()
 
     def __len__(self) -> int:
-        """Number of words whose ids are kept."""
         return len(self._numbers)
 
     def _forget(self) -> None:

@@ -91,7 +91,6 @@ def _cell(one: ModelMetric) -> dict[str, Any]:
 
 
 def _plain(found: ModelComparison) -> str:
-    """The metrics for viewers without scripts."""
     heading = ("task", "metric", "model", "value", "change", "90% CI", "p", "rank")
     rows = ((one.task, one.name, *cells(one)[:-1]) for one in found.metrics)
     lines = ["<h1>Models</h1>", *plain_table(heading, rows)]

@@ -57,7 +57,6 @@ def _choice_logprobs(
 
 
 def _confidence(logprobs: Sequence[float]) -> float | None:
-    """Return the probability of the most probable choice among the choices."""
     if len(logprobs) < 2:
         return None
     best = max(logprobs)

@@ -43,7 +43,6 @@ def _shown(name: str, value: Any) -> Shown:
 
 
 def _calls(given: Any) -> Shown:
-    """Calls with the calls that they made."""
     calls = calls_of(given)
     ids = {compact(one["id"]) for one in calls if one.get("id") is not None}
     inner: dict[str, list[Mapping[str, Any]]] = {}

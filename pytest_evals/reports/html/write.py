@@ -84,7 +84,6 @@ def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
 def _complete(
     run: EarlierRun, earlier: Sequence[EarlierRun], others: OtherRuns
 ) -> OtherRuns:
-    """Return the other runs with the defaults filled in."""
     comparison, runs = others.comparison, others.runs
     if comparison is None:
         comparison = read_json(run.path / "comparison.json") or None
