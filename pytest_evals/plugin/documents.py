@@ -341,6 +341,8 @@ class DocItem(EvalItem):
         super().mark(report)
         fields = vars(report)
         fields["evals_is_document"] = True
+        if report.skipped and report.when == "setup":
+            fields["evals_collection"] = self.parent.evals.news_once()
         if report.when == "call":
             report.duration = self.took_s
             if self.packed is not None:

@@ -160,6 +160,7 @@ class EvalSession:
         self.stoppable = self._stoppable()
         self.warnings = SessionWarnings(config, self.run)
         self.news: CollectionReport | None = None
+        self._is_told = False
         """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
         """Files of groups that workers have reported."""
@@ -352,6 +353,14 @@ class EvalSession:
         self._packed = pack(record, sample, news, known - self._sent, place)
         self.news, self._sent = None, known
 
+    def news_once(self) -> tuple[int, tuple[Any, ...]] | None:
+        """Return the position of the model and the fields of a worker's collection
+        report, the first time: if all documents are skipped, no record brings it."""
+        is_told, self._is_told = self._is_told, True
+        if is_told or self.news is None:
+            return None
+        return self.all.index(self), tuple(self.news)
+
     def _warn_of_rerun(self, record: Record) -> None:
         """Warn that another plugin runs a failed document again."""
         text = "documents without a score were sent again by a plugin that reruns tests"
@@ -369,7 +378,7 @@ class EvalSession:
             learn_secret(secret)
         tested = self.all[model]
         if report is not None:
-            tested._add_collection(report)
+            tested.add_collection(report)
         tested.run.inference.arrived(record, report.machine if report else None)
         tested.run.flow.keep(record, sample)
 
@@ -395,7 +404,7 @@ class EvalSession:
         for one in self.all:
             one.run.flow.lose(nodeid, why)
 
-    def _add_collection(self, report: CollectionReport) -> None:
+    def add_collection(self, report: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
         self.gate_marks |= report.gate_marks

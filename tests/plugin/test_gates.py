@@ -744,6 +744,19 @@ def b(answer):
             ("skipif(True, reason='no GPU')", [], 0),
         )
     ),
+    *(
+        echo(
+            f"a marked eval, {' '.join(args) or 'in one process'}",
+            {
+                "test_it.py": "import pytest, pytest_evals as ev\n"
+                "@pytest.mark.skip(reason='later')\n"
+                "@ev.eval(score=[ev.exact()], gates=['exact >= 0.9'])\n"
+                "def bot():\n    yield ev.case('x', target='x')\n"
+            },
+            args=["test_it.py", "--evals-profile=release", *args],
+        )
+        for args in ([], ["-n2"])
+    ),
     echo(
         "expected to fail",
         {

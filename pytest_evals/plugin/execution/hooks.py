@@ -50,7 +50,11 @@ from pytest_evals.plugin.settings.option_checks import profile_line
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
-from pytest_evals.plugin.workers.collection_report import GateMark, report_collection
+from pytest_evals.plugin.workers.collection_report import (
+    CollectionReport,
+    GateMark,
+    report_collection,
+)
 from pytest_evals.plugin.workers.model_shards import shard_models
 from pytest_evals.store.writable import remove_made
 
@@ -271,6 +275,9 @@ class SessionHooks:
         if packed is not None and self._session.assignment is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
+        news = getattr(report, "evals_collection", None)
+        if news is not None and self._session.assignment is None:
+            self._session.all[news[0]].add_collection(CollectionReport(*news[1]))
         unsent = getattr(report, "evals_unsent", None)
         if unsent and isinstance(report.longrepr, tuple):
             why = report.longrepr[2].removeprefix("Skipped: ")
