@@ -216,3 +216,18 @@ def test_weighted_accuracies_have_missing_data_bounds(n_lost, outcome):
     lost = set(range(n_lost)) | ({45} if n_lost < 60 else set())
     found = verdict(tasks, min=0.55, weighted=False, errors=lost)
     assert found.outcome is outcome
+
+
+def test_tasks_of_unknown_range_are_judged_over_the_widest_range_that_is_assumed():
+    """Thirty times the largest score: 4 and 5."""
+    tasks = {"algebra": [2, 4] * 40, "logic": [1, 5] * 30}
+    keys = {"max": 4, "over": "population"}
+    found = verdict(tasks, **keys)
+    declared = verdict(tasks, range=[0, 150], **keys)
+    assert found.outcome is declared.outcome is OPEN
+    assert found.low == pytest.approx(declared.low)
+    assert found.high == pytest.approx(declared.high)
+    assert [note.partition(" assume")[2] for note in found.notes] == [
+        " scores from 0 to 120; range: [lowest, highest] in the gate narrows them",
+        " scores from 0 to 150; range: [lowest, highest] in the gate narrows them",
+    ]
