@@ -6,11 +6,13 @@ import argparse
 import gc
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pytest_evals.core.gate import Verdict
+from pytest_evals.core.metric import ANYTHING, SHARE
 from pytest_evals.judge_command.columns import read_columns
 from pytest_evals.judge_command.gates import given_gates
 from pytest_evals.judge_command.output import shown, write_files
@@ -75,15 +77,28 @@ def _judge(prog: str, arguments: Sequence[str]) -> int:
         gates,
         pairs=pairs,
         policy=options.inconclusive,
-        span=options.range,
+        span=options.range or SHARE,
     )
     changes = None if pairs is None else pairs.comparison(str(options.baseline))
     notes = [note for one in (run, baseline) for note in getattr(one, "notes", ())]
+    notes += _assumed(found.result.verdicts) if options.range is None else ()
     sys.stdout.write(shown(found, changes, [*dict.fromkeys(notes)]))
     code = _FAILED if any(one.is_red for one in found.result.verdicts) else 0
     paths = {name: getattr(options, name) for name in _FILES}
     write_files(found, run, changes, paths, code)
     return code
+
+
+def _assumed(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Yield which scores other than 0 and 1 are assumed to be in the default range."""
+    for one in verdicts:
+        metric = one.metric if one.interval and one.gate.range is None else None
+        how = metric.how if metric is not None and metric.total is None else None
+        if how is not None and how.is_mean and how.span == ANYTHING:
+            yield (
+                f"{one.gate.task}: {how.name} is assumed to be from 0 to 1 in all "
+                "documents, since its range is unknown: set --range=LOW,HIGH"
+            )
 
 
 def _same_name(baseline: EarlierRun, run: EarlierRun) -> EarlierRun:
@@ -127,7 +142,6 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--range",
         type=_range,
         metavar="LOW,HIGH",
-        default=(0.0, 1.0),
         help="smallest and largest score of a document, for metrics of unknown range "
         "(default: 0,1); none if they are unbounded",
     )

@@ -42,6 +42,27 @@ def test_documents_are_paired_by_id(rows, tmp_path, capsys):
     assert "new.jsonl:1: no key 'key'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("metric", "more", "is_noted"),
+    [
+        ("marks", [], True),
+        ("marks", ["--range=0,1"], False),
+        ("rouge1", [], True),
+        ("acc", [], False),
+    ],
+)
+def test_an_assumed_range_of_scores_is_noted(tmp_path, capsys, metric, more, is_noted):
+    """Unless it is known, or set."""
+    values = [int(i % 5 > 0) if metric == "acc" else i / 100 for i in range(60)]
+    new = write(
+        tmp_path / "new.jsonl", [{"id": i, metric: v} for i, v in enumerate(values)]
+    )
+    gate = json.dumps({"metric": metric, "min": 0.1, "over": "population"})
+    assert main(["judge", new, gate, *more]) == 0
+    shown = capsys.readouterr().out
+    assert (f"{metric} is assumed to be from 0 to 1" in shown) == is_noted
+
+
 @pytest.mark.slow
 def test_a_shuffled_baseline_gives_the_same_verdict(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
