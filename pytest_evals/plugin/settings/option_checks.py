@@ -144,6 +144,7 @@ def check_commands(
     """
     if not (raw["allow-server-commands"] or models or raw["judge"]):
         return
+    from pytest_evals.models.registry import parse_spec
     from pytest_evals.models.spec import is_command
 
     typed = [str(one) for one in config.invocation_params.args]
@@ -161,6 +162,9 @@ def check_commands(
                 f"--evals-{name} would execute a command that is not from the command "
                 f"line\n  fix: if you trust the file that it is from, add {flag}"
             )
+        if is_command(spec):
+            with usage_errors():
+                parse_spec(spec)
 
 
 @contextmanager

@@ -283,6 +283,12 @@ def test_a_free_port_that_another_process_takes_meanwhile_is_replaced(folder, lo
     assert server["version"] == "1.0"
 
 
+def test_a_command_with_an_argument_that_is_given_twice_is_a_usage_error(folder):
+    code, output = run(command=f"{COMMAND} --set x=1,api=2", more="api=chat")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: the model's argument 'api' is given twice" in output
+
+
 @pytest.mark.slow
 def test_a_fixed_port_of_another_process_is_an_error(folder):
     with socket.socket() as probe:
