@@ -45,6 +45,7 @@ from pytest_evals.dialects.resemblance import (
     inner,
     resemblance,
 )
+from pytest_evals.dialects.yaml_reader.section import described
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError
 
@@ -190,10 +191,11 @@ def _type_fault(
         what = "but 'task' is a list: a file with several tasks is a group"
         return what, name, f"group: {stem}"
     if kind in (TASK, GROUP) and not (value and isinstance(value, str)):
-        what = f"but {name!r} is {_description(value)}, not a name"
+        what = f"but {name!r} is {described(value) if value else 'empty'}, not a name"
         return what, name, f"{name}: {stem}"
     if kind is GROUP and not (members and isinstance(members, list | str)):
-        what = f"but 'task' is {_description(members)}, not a list of its members"
+        shown = described(members) if members else "empty"
+        what = f"but 'task' is {shown}, not a list of its members"
         return what, "task", kind.needs["task",]
     foreign = [key for key in FOREIGN_KEYS if kind is EVAL and key in values]
     if foreign:
@@ -248,9 +250,3 @@ _EXPLICIT_KEY = re.compile(r"""^\?[ \t]+(["']?\w+["']?)[ \t]*\n:""", re.MULTILIN
 _KEY = re.compile(
     rf"""^[ \t]*(?:[-?][ \t]+)?{_PROPERTIES}["']?(\w+)["']?[ \t]*:""", re.MULTILINE
 )
-
-
-def _description(value: object) -> str:
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return repr(value) if value else "empty"

@@ -162,6 +162,7 @@ def _literal(text: str) -> tuple[Any, ...] | str:
     if not isinstance(value, list | tuple):
         raise ValueError(
             f"the template rendered {abbreviated(text)!r}, which is not a list literal"
+            '; write a list, such as ["yes", "no"]'
         )
     return tuple(value)
 

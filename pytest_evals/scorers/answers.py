@@ -347,10 +347,10 @@ def targets_of(case: Case) -> list[str]:
     Raises:
         DocumentError: It has no target, or one that is not text or a number.
     """
-    meant = next((name for name in _TARGETS if name in case.row), "")
-    if case.target is None and meant:
-        what = f"the case has no target, and its row has {meant!r}"
-        raise DocumentError(f"{what}\n  fix: call it target")
+    for name in _TARGETS if case.target is None else ():
+        if name in case.row:
+            what = f"the case has no target, and its row has {name!r}"
+            raise DocumentError(f"{what}\n  fix: call it target")
     values = case.target if isinstance(case.target, list | tuple) else [case.target]
     if not values:
         raise DocumentError("the target is an empty list")

@@ -71,6 +71,8 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
                 given.arguments[name] = kind.read(value)
             except TypeError:
                 what = f"{make.__name__}: {name} is {_shown(value)}, not {kind.meaning}"
+                if isinstance(value, list) and "any_of" in signature.parameters:
+                    what += "\n  fix: any_of: [a, b], or all_of: [a, b]"
                 raise EvalsError(what) from None
         try:
             return make(*given.args, **given.kwargs)

@@ -221,17 +221,13 @@ def _add(
         faults.warnings.append(Problem(what, gate.source))
         return
     else:
-        what = _unknown_task(name, [*dict.fromkeys([*sources, *place.names])])
+        what = unknown_name("task", name, dict.fromkeys([*sources, *place.names]))
     faults.problems.append(Problem(what, gate.source, fix))
-
-
-def _unknown_task(name: str, names: Sequence[str]) -> str:
-    return unknown_name("task", name, names)
 
 
 def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
-        return _unknown_task(gate.task, names)
+        return unknown_name("task", gate.task, names)
     if "::" in gate.metric:
         return f"{gate.metric!r} is not TASK/METRIC; write / in place of ::"
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})

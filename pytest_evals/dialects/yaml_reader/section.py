@@ -80,7 +80,7 @@ class Section:
     def wrong(self, key: str, value: Any, kinds: Sequence[type[Any]]) -> None:
         """Report a value of the wrong type."""
         expected = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
-        what = f"{key} must be {expected}, not {_description(value)}"
+        what = f"{key} must be {expected}, not {described(value)}"
         self.problem(key, what, _type_fix(key, value, kinds))
 
     def text(self, key: str, default: str = "") -> str:
@@ -110,7 +110,7 @@ class Section:
         value = self.raw(key)
         if value is not None and not callable(value):
             fix = f"{key}: !function module.name"
-            what = f"{key} must be a function, not {_description(value)}"
+            what = f"{key} must be a function, not {described(value)}"
             self.problem(key, what, fix)
             return None
         return cast("Callable[..., Any] | None", value)
@@ -153,7 +153,7 @@ class Section:
             if isinstance(entry, dict):
                 sections.append(Section(self.file, self.problems, entry, steps))
                 continue
-            shown = _description(entry)
+            shown = described(entry)
             what = f"each entry of {key} must be a mapping, not {shown}"
             is_name = first and isinstance(entry, str)
             fix = f"write the entry as - {first}: {entry}" if is_name else ""
@@ -169,12 +169,8 @@ class Section:
         self, owner: str, fixes: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         """Report every key that was not read. If it is a misspelled required key,
-        the report of the missing key is removed.
-
-        Args:
-            owner: Owner of these keys, for messages: ``a task file``.
-            fixes: Key of another place or program → what to write instead.
-        """
+        the report of the missing key is removed. ``fixes``: key of another place or
+        program → what to write instead."""
         for key in self.values:
             if key in self._read_keys:
                 continue
@@ -213,7 +209,8 @@ def _type_fix(key: str, value: Any, kinds: Sequence[type[Any]]) -> str:
     return f"{key}: true" if bool in kinds else ""
 
 
-def _description(value: Any) -> str:
+def described(value: Any) -> str:
+    """Return a value, or its kind, for messages."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, bool):
