@@ -68,3 +68,19 @@ def test_a_conversation_that_failed_is_continued_by_lf(pytester, name):
     assert n_closed == (5 if name == "Shop" else 0)
     once = {f"d{n}, {one}" for n in range(4) for one in TURNS}
     assert asked == Counter(once) + Counter(["d2, turn 3"]) + Counter(hello=4)
+
+
+def test_cache_info_explains_the_first_turn(pytester):
+    pytester.makepyfile(app=APP)
+    Path("repaired").touch()
+    Path("t.yaml").write_text(EVAL)
+    command = ["t.yaml", "--model=python:app:respond"]
+    pytester.runpytest(*command).assert_outcomes(passed=4)
+    info = [*command, "--evals-cache-info=t.yaml::t[d1]"]
+    found = pytester.runpytest(*info)
+    found.stdout.fnmatch_lines(["request 0: in the store since *"])
+    Path("t.yaml").write_text(EVAL.replace("hello", "hallo"))
+    found = pytester.runpytest(*info)
+    found.stdout.fnmatch_lines(
+        ["  prompt differs from character 7: *was 'user: hello'"]
+    )

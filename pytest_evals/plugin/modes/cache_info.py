@@ -21,6 +21,7 @@ from pytest_evals.reports.details.cache_info import (
     RequestCacheInfo,
     cache_info_lines,
 )
+from pytest_evals.run.rounds import first_round
 from pytest_evals.store.history import earlier_runs
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.nearest import nearest
@@ -84,7 +85,10 @@ class CacheInfoMode:
         record = self._session.models.requests_of(item)
         before = {prompt_hash(prompt): prompt for prompt in self._prompts(item)}
         explained = []
-        requests = [as_sent(one, model.is_deterministic) for one in record.requests]
+        # Of a conversation, the first turn: later ones depend on answers.
+        record, asks = first_round(record, item.job.task)
+        first = [one.request for one in asks if not one.model]
+        requests = [as_sent(one, model.is_deterministic) for one in first]
         for request, key in zip(requests, request_keys(requests), strict=True):
             explained.append(self._explanation(model, key, prompt_of(request), before))
         self._lines = list(cache_info_lines(item.nodeid, explained))
@@ -115,7 +119,8 @@ class CacheInfoMode:
             run = self._session.suite.named(stored)
             for row in run.rows(item.job.task.name):
                 if row["doc_id"] == item.job.index:
-                    for one in row.get("arguments", {}).values():
+                    later = [one["arguments"] for one in row.get("exchanges", ())]
+                    for one in (*row.get("arguments", {}).values(), *later):
                         yield _prompt(one.get("arg_0"))
                     break
 
