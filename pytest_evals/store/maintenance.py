@@ -59,14 +59,6 @@ class StoredRow(NamedTuple):
     """Bytes in the file, about."""
 
 
-class Damage(NamedTuple):
-    """What is wrong with a store."""
-
-    faults: tuple[str, ...]
-    n_intact: int
-    """Responses that can be used."""
-
-
 def store_path(base: Path) -> Path:
     """Return the file of stored responses in a results folder, or the file itself.
 
@@ -134,8 +126,12 @@ def _model_name(model: ModelRow) -> str:
     return f"{':'.join(dict.fromkeys(texts)) or 'model'} {digest}"
 
 
-def damage(path: Path, connection: sqlite3.Connection) -> Damage:
-    """Check the pages, the index, the models, and the checksum and key of each row."""
+def damage(path: Path, connection: sqlite3.Connection) -> tuple[list[str], int]:
+    """Check the pages, the index, the models, and the checksum and key of each row.
+
+    Returns:
+        What is damaged, and the number of responses that can be used.
+    """
     faults = [*_damaged_pages(path, connection)]
     models = {}
     for model in readable_models(connection):
@@ -152,7 +148,7 @@ def damage(path: Path, connection: sqlite3.Connection) -> Damage:
     if n_unknown:
         s = "s" * (n_unknown > 1)
         faults.append(f"{n_unknown:,} response{s}: {_NO_MODEL}; runs can use them")
-    return Damage(tuple(faults), n_intact + n_unknown)
+    return faults, n_intact + n_unknown
 
 
 def _damaged_pages(path: Path, connection: sqlite3.Connection) -> Iterator[str]:
@@ -171,9 +167,9 @@ def _fault(row: ResponseRow, model: bytes | None) -> str:
     """Return what is wrong with a row. ``model``: hash of its model."""
     if not row.is_intact:
         return "the response does not match its checksum"
-    if model is None:
-        return _NO_MODEL
-    return "" if row.is_of(model) else "the request does not match its key"
+    if not row.is_of(model):
+        return "the request does not match its key"
+    return _NO_MODEL if model is None else ""
 
 
 def delete(
@@ -201,17 +197,12 @@ def delete(
                 n += 1
                 connection.execute("DELETE FROM uses WHERE key = ?", [row.key])
         connection.execute("COMMIT")
-    if n:
-        pack(path, connection)
+    if n:  # give the space back, which numbers the rows again
+        with suppress(sqlite3.OperationalError):  # another process writes: next time
+            connection.execute("VACUUM")
+            record_last_row(connection, path)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return n
-
-
-def pack(path: Path, connection: sqlite3.Connection) -> None:
-    """Give the space of deleted rows back. It numbers the rows again."""
-    with suppress(sqlite3.OperationalError):  # another process writes: next time
-        connection.execute("VACUUM")
-        record_last_row(connection, path)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def new_store(base: Path) -> Path:
@@ -222,9 +213,8 @@ def new_store(base: Path) -> Path:
     """
     path = own_place(base / NAME)
     try:
-        if not path.exists():
-            make_base(base)
-            create(path)
+        make_base(base)
+        create(path)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path}: cannot be created: {error}") from None
     return path

@@ -131,8 +131,8 @@ def add_rows(
     conflicts: list[ReplyConflict] = []
     pending: list[tuple[Values, Values]] = []
     for row in readable_rows(other):
-        model, hash_ = models.get(row.model, (_NO_MODEL, b""))
-        if not row.is_intact or not (model == _NO_MODEL or row.is_of(hash_)):
+        model, hash_ = models.get(row.model, (_NO_MODEL, None))
+        if not row.is_intact or not row.is_of(hash_):
             n_damaged += 1
             continue
         found = connection.execute(

@@ -82,12 +82,19 @@ class ResponseRow(NamedTuple):
         """Whether the response matches its checksum and can be read."""
         return row_response(self.key, self.body, self.checksum) is not None
 
-    def is_of(self, model: bytes) -> bool:
-        """Whether the request matches its key. ``model``: hash of the model."""
-        request = model, self.prompt, self.settings
-        return all(isinstance(part, bytes) for part in request) and (
-            blake2b(b"".join(request), digest_size=32).digest() == self.key
-        )
+    def is_of(self, model: bytes | None) -> bool:
+        """Whether the request matches its key; of an unknown model, whether it can be
+        read. ``model``: hash of the model."""
+        try:
+            json.loads(self.settings)
+        except (TypeError, ValueError, RecursionError):
+            return False
+        parts = self.prompt, self.settings, b"" if model is None else model
+        if not all(isinstance(part, bytes) for part in parts):
+            return False
+        prompt, settings, hash_ = parts
+        digest = blake2b(hash_ + prompt + settings, digest_size=32).digest()
+        return model is None or digest == self.key
 
 
 class ModelRow(NamedTuple):

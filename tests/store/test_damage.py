@@ -210,6 +210,21 @@ def test_only_the_responses_of_damaged_pages_are_lost(tmp_path):
     assert n == len(keys) - n_lost
 
 
+@pytest.mark.parametrize("column", ["settings", "prompt"])
+def test_damaged_requests_of_unknown_models_are_not_copied(tmp_path, whole, column):
+    (tmp_path / NAME).write_bytes(whole)
+    with closing(sqlite3.connect(tmp_path / NAME)) as connection, connection:
+        connection.execute(f"UPDATE responses SET {column} = 7 WHERE rowid = 3")
+        connection.execute("DELETE FROM models")
+        connection.execute("CREATE TABLE uses (other)")  # so it is set aside
+    connection.close()
+    responses = Responses(tmp_path, MODEL)
+    responses.use(KEYS, ["quiz"] * len(KEYS))
+    responses.close()
+    assert "with 11 responses that are intact" in " ".join(responses.notes)
+    assert len(use(tmp_path)[0]) == 11
+
+
 @pytest.mark.parametrize("value", ["[1]", "null", '"text"'])
 def test_a_response_that_is_not_an_object_is_not_used(tmp_path, whole, value):
     (tmp_path / NAME).write_bytes(whole)

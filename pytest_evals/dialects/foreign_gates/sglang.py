@@ -121,7 +121,9 @@ class _Source:
             elif isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
                 sides = [node.test.left, *node.test.comparators]
                 is_strict = _STRICT.get(type(node.test.ops[0]).__name__)
-            if is_strict is not None and len(sides) > 1 and _is_score(sides[0]):
+            if is_strict is None or len(sides) < 2:
+                continue
+            if "score" in ast.dump(sides[0]):
                 edge = self._shown(sides[1])
                 yield SglangCheck(found[0], edge, found[1], is_strict=is_strict)
 
@@ -157,10 +159,6 @@ class _Source:
                     with suppress(ArithmeticError):
                         return _OPERATORS[type(op)](*sides)
         return None
-
-
-def _is_score(node: ast.expr) -> bool:
-    return "score" in ast.dump(node)
 
 
 def _called(node: ast.Call) -> str:
