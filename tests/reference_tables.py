@@ -95,8 +95,8 @@ RULES = {
     "clusters": "clustered documents",
     "unbounded": "unbounded scores",
     "outliers": (
-        "scores of unknown range with rare outliers, also against a baseline, and of "
-        "known range"
+        "scores of unknown range with rare outliers, also against a baseline or in "
+        "groups, and of known range"
     ),
     "f1": "F1 and MCC",
     "kl": "divergence (`kl`)",

@@ -193,7 +193,8 @@ def _sampled_group(
 
 def outliers(sizes: Sequence[int] = (20, 60, 100, 300)) -> Iterator[Cell]:
     """Rare scores that are much larger: ``max`` at the true mean; and rare rises by as
-    much: ``max_rise`` at the true change. Most scores are uniform, up to 1 or 0.1."""
+    much: ``max_rise`` at the true change. Most scores are uniform, up to 1 or 0.1. Also
+    of groups of two tasks."""
     for share, times, width in (
         (0.01, 20, 1.0),
         (0.02, 20, 1.0),
@@ -234,6 +235,43 @@ def outliers(sizes: Sequence[int] = (20, 60, 100, 300)) -> Iterator[Cell]:
                 return str(judge_gate(gate, new, baseline=old, range=None).outcome)
 
             yield sampled(f"rise, {kind}", "range unknown", n, change)
+    yield from _groups_with_outliers(sizes)
+
+
+def _groups_with_outliers(sizes: Sequence[int]) -> Iterator[Cell]:
+    for share in (0.01, 0.05):
+        for n in sizes:
+
+            def group(rng: np.random.Generator, share=share, n=n) -> str:
+                return _group_with_outliers(rng, share, (n // 2, n - n // 2))
+
+            yield sampled(f"group, {share:.0%} of 20", "range unknown", n, group)
+
+
+def _group_with_outliers(
+    rng: np.random.Generator, share: float, sizes: Sequence[int]
+) -> str:
+    results = {
+        f"t{i}": _result(
+            f"t{i}",
+            "marks",
+            np.where(rng.random(n) < share, 20.0, rng.random(n)),
+            spec=MetricSpec(name="marks", aggregation="mean"),
+        )
+        for i, n in enumerate(sizes)
+    }
+    group = Group(
+        name="g",
+        source=HERE,
+        children=tuple(one.task for one in results.values()),
+        aggregates=(Aggregate(metric="marks"),),
+    )
+    mean = (1 - share) / 2 + share * 20
+    gate = {"metric": "marks", "max": repr(mean), "over": "population"}
+    found = judge(
+        read_gate(gate, task="g", source=HERE), summarise_group(group, results)
+    )
+    return str(found.outcome)
 
 
 def labels(
@@ -307,8 +345,11 @@ def _result(
     name: str,
     values: Sequence[Any],
     compared: Sequence[ComparedValues] = (),
+    spec: MetricSpec | None = None,
 ) -> TaskResult:
-    how = metric(MetricSpec(name=name), "none", "multiple_choice", False, 0)
+    """``spec``: of a metric of generations; by default, one of choices."""
+    kind = "generate_until" if spec else "multiple_choice"
+    how = metric(spec or MetricSpec(name=name), "none", kind, spec is not None, 0)
     n = len(values)
     records = [
         Record(
