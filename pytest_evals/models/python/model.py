@@ -255,7 +255,10 @@ class PythonModel(BackgroundModel):
             outcome = await self._calls.call(request)
         finally:
             self._timings.ended()
-        return outcome, time.perf_counter() - began
+        took_s = time.perf_counter() - began
+        if self._sessions is not None:
+            took_s -= self._sessions.restored_s.pop(request, 0.0)
+        return outcome, took_s
 
     def _retry_reason(self, outcome: CallOutcome) -> str:
         error = outcome.error

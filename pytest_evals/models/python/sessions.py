@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,8 @@ class AppSessions:
     """Turns that were sent again, because their responses were stored."""
     faults: list[str] = field(default_factory=list)
     """Errors of sessions that were closed."""
+    restored_s: dict[Request, float] = field(default_factory=dict)
+    """Seconds before a turn that its session has taken to be restored."""
     apart: Callable[[], AbstractContextManager[object]] = nullcontext
     """Keeps spans of earlier turns out of the trace of a turn."""
     _waiting: dict[Key, list[AppSession]] = field(default_factory=dict)
@@ -79,8 +82,10 @@ class AppSessions:
         session = waiting.pop() if waiting else await self._opened()
         try:
             if is_new and any(one.role == "assistant" for one in before):
+                began = time.perf_counter()
                 with self.apart():
                     await self._restore(session, request)
+                self.restored_s[request] = time.perf_counter() - began
             value = await self._called(session, request)
         except BaseException as error:
             await self._close(session, error)

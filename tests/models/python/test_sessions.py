@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+import time
 from collections import Counter
 
 import pytest
@@ -152,6 +153,21 @@ def test_stored_turns_are_sent_again_to_a_new_session_or_restored(tmp_path):
     evaluate(talk(["a", "b", "c"]), Restored, folder=tmp_path)
     assert [one[2] for one in kinds("turn")] == ["c"]
     assert len(kinds("close")) == 1
+
+
+def test_the_latency_of_a_turn_is_without_earlier_ones(tmp_path):
+    class Slow(Shop):
+        version = "4"
+
+        def respond(self, messages):
+            time.sleep(0.2)
+            return super().respond(messages)
+
+    evaluate(talk(["a", "b", "c"]), Slow, folder=tmp_path)
+    result = evaluate(talk(["a", "b", "c", "d"]), Slow, folder=tmp_path)
+    last = result.tasks[0].records[0].exchanges[-1].response
+    assert last.text == "4: a b c d"
+    assert 0.2 <= last.latency_s < 0.5
 
 
 def test_async_sessions_and_single_prompts():
