@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.escape import one_line
 from pytest_evals.store.encoded_files import encoded_files
-from pytest_evals.store.files import read_json
+from pytest_evals.store.files import read_json, shown_size
 from pytest_evals.store.history import RESULTS, earlier_runs
 from pytest_evals.store.maintenance import (
     UNKNOWN,
@@ -126,20 +126,20 @@ def _info(options: argparse.Namespace) -> int:
         rows = [*rows_of(connection)]
     log = path.with_name(f"{path.name}-wal")
     on_disk = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    _write(f"{path}: {len(rows):,} responses, {_bytes(on_disk)} on disk")
+    _write(f"{path}: {len(rows):,} responses, {shown_size(on_disk)} on disk")
     _table("model", rows, lambda row: row.model)
     _table("task that used it last", rows, lambda row: row.task or UNKNOWN)
     _table("last use", rows, _age_group)
     kept = encoded_files(options.dir)
     if kept:
         size = sum(one.size for one in kept)
-        _write(f"encoded requests: {len(kept):,} files, {_bytes(size)}")
+        _write(f"encoded requests: {len(kept):,} files, {shown_size(size)}")
     for name in ("runs", "baselines"):
         folder = options.dir / name
         found = [one for one in folder.glob("*") if one.is_dir()]
         if found:
             size = sum(file.lstat().st_size for file in folder.rglob("*"))
-            _write(f"{name}: {len(found):,}, {_bytes(size)}")
+            _write(f"{name}: {len(found):,}, {shown_size(size)}")
     return 0
 
 
@@ -156,19 +156,12 @@ def _table(
         size, used = sum(r.size for r in found), max(r.used for r in found)
         when = f"{datetime.fromtimestamp(used, UTC):%Y-%m-%d}"
         shown = one_line(name)[:48]
-        _write(f"{shown:<{width}}  {len(found):>9,}  {_bytes(size):>8}  {when}")
+        _write(f"{shown:<{width}}  {len(found):>9,}  {shown_size(size):>8}  {when}")
 
 
 def _age_group(row: StoredRow) -> str:
     days = (time.time() - row.used) / _UNITS_S["d"]
     return next((name for name, most in _AGES if days <= most), "earlier")
-
-
-def _bytes(n: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if n >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n} B"
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -223,7 +216,7 @@ def _prune(options: argparse.Namespace) -> int:
         every = [*rows_of(connection)]
         chosen = [*_chosen(every, options)]
         size = sum(row.size for row in chosen)
-        what = f"{len(chosen):,} of {len(every):,} responses, {_bytes(size)}"
+        what = f"{len(chosen):,} of {len(every):,} responses, {shown_size(size)}"
         if chosen:
             _table("model", chosen, lambda row: row.model)
             _table("task that used it last", chosen, lambda r: r.task or UNKNOWN)

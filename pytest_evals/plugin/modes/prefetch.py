@@ -25,6 +25,7 @@ from pytest_evals.plugin.checks.lock import (
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.validation import UNCHECKED, Check, TaskCheck
 from pytest_evals.plugin.session import SESSION
+from pytest_evals.store.files import shown_size
 
 
 class PrefetchMode:
@@ -81,7 +82,7 @@ class PrefetchMode:
         done = "to download" if self._lists else "in the Hub's cache"
         n = len(needed)
         self._lines.append(
-            f"{n} repositor{'ies' if n != 1 else 'y'}, {_size(total)} {done}"
+            f"{n} repositor{'ies' if n != 1 else 'y'}, {shown_size(total)} {done}"
         )
         if self._faults:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -121,12 +122,5 @@ def _line(repository: Repository, files: HubFiles, users: list[str]) -> str:
     n = len(files.names)
     return (
         f"{repository_name(repository)}: commit {files.commit[:12]}, "
-        f"{n} file{'s' * (n != 1)}, {_size(files.size)} (for {listed(users)})"
+        f"{n} file{'s' * (n != 1)}, {shown_size(files.size)} (for {listed(users)})"
     )
-
-
-def _size(n: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if n >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n} bytes"
