@@ -988,7 +988,8 @@ FAULTY = {
     "{metric: exact_match, baseline: main, max_drop: 2}": (
         "*so drop <= 2 always holds; did you mean max_drop: 0.02?"
     ),
-    "accuracy >= 0.5": "unknown metric 'accuracy'; the task has exact_match",
+    "accuracy >= 0.5": "unknown metric 'accuracy'; the task has exact_match: name one "
+    "of these, or add 'accuracy'",
     "exact_mach >= 0.5": "*did you mean 'exact_match'? the task has exact_match",
 }
 
