@@ -198,7 +198,7 @@ def _clusters(generator):
         ("word_perplexity", math.exp(2), _perplexity, 400),
         ("acc", 0.7, _clusters, 400),
     ],
-    ids=["f1-BCa", "f1-slope", "perplexity", "clusters"],
+    ids=["f1 of 60", "f1 of 200", "perplexity", "clusters"],
 )
 def test_intervals_have_their_nominal_coverage(name, true_value, draw, n_samples):
     assert 0.85 <= coverage(name, true_value, draw, n_samples) <= 0.95
