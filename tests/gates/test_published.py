@@ -81,6 +81,13 @@ def test_invalid_entries_are_refused(gate, message):
         judge_gate(gate, [1, 0])
 
 
+def test_no_number_of_documents_makes_up_for_a_reference_over_few():
+    gate = {"reference": 0.735, "reference_n": 200, "max_drop": 0.05}
+    found = judge_gate(gate, scores(145, 200))
+    assert found.outcome == "inconclusive"
+    assert any("no number" in note for note in found.notes)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(("n", "n_reference"), [(200, 200), (1000, 200), (300, 5000)])
 def test_a_model_on_the_margin_is_decided_wrongly_in_5_of_100_samples_at_most(
