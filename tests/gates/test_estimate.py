@@ -99,11 +99,15 @@ def test_f1_has_the_exact_limits_of_hits_among_all_but_true_negatives(hits, erro
     assert found.spread.interval(0.95) == pytest.approx((low, high), abs=1e-8)
 
 
-def test_a_perfect_correlation_leaves_errors_possible():
-    pairs = [(0, 0), (1, 1)] * 25
-    low, high, _ = astuple(placed("mcc", pairs).limits(0.95))
+@pytest.mark.parametrize(("n_0", "n_1"), [(25, 25), (97, 103), (92, 108)])
+def test_a_perfect_correlation_leaves_errors_possible(n_0, n_1):
+    pairs = [(0, 0)] * n_0 + [(1, 1)] * n_1
+    found = placed("mcc", pairs)
+    assert found.method == "delta method"
+    low, high, _ = astuple(found.limits(0.95))
     # Of 50 documents, 5.8% may be wrong: the exact limit of a proportion.
-    assert 0.85 < low < 1 - 2 * (1 - 0.05 ** (1 / 50)) + 0.03
+    n = n_0 + n_1
+    assert 1 - 150 / 20 / n < low < 1 - 2 * (1 - 0.05 ** (1 / n)) + 1.5 / n
     assert high == pytest.approx(1)
 
 

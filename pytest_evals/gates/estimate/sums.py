@@ -227,7 +227,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
     if not math.isfinite(clustered.stderr):
         raise ValueError("its slope is not a finite number")
     if _is_nothing(clustered.stderr, value):
-        if not _is_nothing(max(map(abs, deviations)), value):
+        if not _is_nothing(max(map(abs, deviations)) / n, value):
             raise ValueError("documents differ, but no cluster differs from another")
         return without_variance(value)
     method = "t" if totals.is_ratio else "delta method"
