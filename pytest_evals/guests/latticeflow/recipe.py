@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.core.dialogue import (
     Ask,
@@ -22,6 +22,7 @@ from pytest_evals.core.dialogue import (
 )
 from pytest_evals.core.doc import Doc, like, read_all
 from pytest_evals.core.record import Record, Score
+from pytest_evals.core.request import Generate
 from pytest_evals.core.task import Asked
 from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.filters import Action, excluding_action
@@ -35,6 +36,7 @@ from pytest_evals.guests.latticeflow.solvers.model_client import Models
 from pytest_evals.guests.latticeflow.solvers.python import Row, resume_from_start
 from pytest_evals.guests.latticeflow.solvers.reader import SolverParts
 
+_T = TypeVar("_T")
 SCORES_PREFIX = "scores."
 """Prefix of a scorer's key: the name of the score with all of its values."""
 ScorerResult = SampleScore | DocumentError
@@ -215,7 +217,7 @@ class SampleRecipe:
             sample = like(sample, record.doc.row)
         if self.earlier is not None:
             sample = yield from self.earlier.sample(index)
-        rows = yield from self._solve(sample)
+        rows = yield from self._solve(sample, index)
         return (yield from self._score_rows(rows, scorers))
 
     def _score_rows(
@@ -240,13 +242,16 @@ class SampleRecipe:
             rows = rows[-1:]
         return _SampleResult(tuple(rows), scores)
 
-    def _solve(self, sample: Mapping[str, Any]) -> Dialogue[Sequence[Row]]:
+    def _solve(self, sample: Mapping[str, Any], index: int) -> Dialogue[Sequence[Row]]:
         """Return the rows to score: one per trial, or those of a postprocessor."""
         if self.solver is None:
             return [Row(sample, None)]  # type: ignore[arg-type]
         n = self.trials.n if self.trials is not None else 1
         solve, postprocess = self.solver.solve, self.solver.postprocess
-        outputs = yield from together([solve(sample, trial) for trial in range(n)])
+        solving = together([solve(sample, trial) for trial in range(n)])
+        if self.solver.is_conversation:
+            solving = _in_conversation(solving, f"{self.task}[{self.id(index)}]")
+        outputs = yield from solving
         if postprocess is None:
             return [Row(sample, output) for output in outputs]
         return [row for one in outputs for row in postprocess(sample, one)]
@@ -320,6 +325,25 @@ class SampleRecipe:
     def makes_rows(self) -> bool:
         """Whether a sample may have several rows."""
         return self.solver is not None and self.solver.postprocess is not None
+
+
+def _in_conversation(dialogue: Dialogue[_T], name: str) -> Dialogue[_T]:
+    """Run a dialogue whose generations belong to a conversation of that name."""
+    try:
+        asks = next(dialogue)
+        while True:
+            named = [
+                one._replace(request=replace(one.request, conversation=name))
+                if isinstance(one.request, Generate)
+                else one
+                for one in asks
+            ]
+            asks = dialogue.send((yield named))
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    finally:
+        dialogue.close()
 
 
 def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:

@@ -231,3 +231,40 @@ def test_a_conversation_has_several_rounds(tmp_path: Path) -> None:
     result = run(tmp_path, definition, model)
     assert numbers(result) == {"accuracy": 1 / 3}
     assert [len(one.prompt) for one in model.requests] == [1, 1, 1, 3, 3, 3]
+
+
+ALIKE = """
+  dataset: {key: rows}
+  solver:
+    type: multi_turn_solver
+    message_builders:
+      - {type: chat_message, role: user, content: hello}
+      - {type: generate}
+      - {type: chat_message, role: user, content: "{{ sample.question }}"}
+      - {type: generate}
+"""
+
+
+def test_conversations_that_begin_alike_share_no_answers(tmp_path: Path) -> None:
+    """As in evals with ``turns``; all turns of a sample are one conversation."""
+    model = Canned({**KNOWS, "hello": ["hi"]})
+    result = run(tmp_path, ALIKE + EQUALS, model)
+    assert numbers(result) == {"accuracy": 2 / 3}
+    names = [f"t[{row['sample_id']}]" for row in ROWS]
+    assert [one.conversation for one in model.requests] == names * 2
+
+
+def test_a_deterministic_model_answers_equal_beginnings_once(tmp_path: Path) -> None:
+    class Greedy(Canned):
+        is_deterministic = True
+
+    model = Greedy({**KNOWS, "hello": ["hi"]})
+    assert numbers(run(tmp_path, ALIKE + EQUALS, model)) == {"accuracy": 2 / 3}
+    assert [len(one.prompt) for one in model.requests] == [1, 3, 3, 3]
+
+
+def test_samples_of_a_single_turn_share_equal_requests(tmp_path: Path) -> None:
+    model = Canned(KNOWS)
+    rows = [{"sample_id": n, "question": "One?", "answer": "1"} for n in "ab"]
+    run(tmp_path, f"{SOLVER}{EQUALS}tags: [identical_prompts]\n", model, rows=rows)
+    assert [one.conversation for one in model.requests] == [""]

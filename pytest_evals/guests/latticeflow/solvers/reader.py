@@ -42,6 +42,11 @@ class SolverParts(NamedTuple):
     is_single_round: bool = False
     is_declared: bool = False  # requests depend on the file only, not on code
 
+    @property
+    def is_conversation(self) -> bool:
+        """Whether later requests contain earlier responses."""
+        return self.is_declared and not self.is_single_round
+
 
 def read_solver(section: Section, models: Models) -> SolverParts:
     """Return the solver of a task; errors are added to the problems of the section."""
