@@ -14,6 +14,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.new_samples import (
     LOW_POWER,
+    MOST_TIMES,
     Reversal,
     counts_that_hold,
     documents_to_decide,
@@ -319,8 +320,10 @@ def _to_decide(
     units = "human labels" if estimate.n_labels else "documents"
     if n is None and estimate.n_labels and gate.over == "run":
         return f"; labels of all {estimate.n:,} documents decide it"
+    if n is None and any(not one.distance(estimate.value) for one in conditions):
+        return f"; no number of {units} decides a value at the threshold"
     if n is None:
-        return f"; the value is too near the threshold for any number of {units}"
+        return f"; {MOST_TIMES} times as many {units} would not decide it {assumption}"
     return f"; about {n:,} {units} would decide it {assumption}"
 
 

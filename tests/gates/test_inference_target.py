@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pytest_evals import judge_gate
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import TaskResult
@@ -198,8 +199,15 @@ def test_message_has_value_limits_threshold_and_the_documents_of_the_plan():
 
 def test_a_value_at_the_threshold_is_decided_by_no_number_of_documents():
     reason = verdict(counted(225, 300), min=0.75, over="population").reason
+    assert reason.endswith("; no number of documents decides a value at the threshold")
+
+
+def test_documents_that_would_not_decide_an_unknown_range_are_counted():
+    # Scores from 0 to 30 need log(20) * 30 / 0.01, about 9,000 documents.
+    gate = {"max": 0.01, "over": "population"}
+    reason = judge_gate(gate, [0.0] * 8, range=None).reason
     assert reason.endswith(
-        "the value is too near the threshold for any number of documents"
+        "; 100 times as many documents would not decide it if the value stays the same"
     )
 
 
