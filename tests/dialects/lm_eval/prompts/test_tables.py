@@ -134,7 +134,7 @@ class TestFiles:
 
         assert text == (
             "evals/toy.yaml:6: evals/x.jsonl:2: invalid JSON: Expecting value "
-            "(column 6)"
+            "(column 6); close the object with } on its line"
         )
 
     def test_a_wrong_argument_is_an_error_of_the_task_file(self, folder):
