@@ -21,8 +21,8 @@ Read = Callable[[Any], AnswerScorer]
 
 def checks_by(read: Read, name: str = COLUMN) -> AnswerScorer:
     """The share of the checks in a row's column ``checks``, and in the turns of a
-    conversation, that an answer passes; the case is correct if all do. A row without
-    checks is unscored. ``read``: from an entry of the column to its scorer."""
+    conversation, that an answer passes; the case is correct if all do. ``read``: from
+    an entry of the column to its scorer."""
 
     def score(response: Response, case: Case) -> Score:
         scores = [
@@ -118,8 +118,11 @@ def cached(read: Read) -> Read:
 
 
 def _check(case: Case, read: Read) -> None:
-    for part in (*_turns(case), case):
-        for one in checks_of(part.row, read):
+    parts = [(one, checks_of(one.row, read)) for one in (*_turns(case), case)]
+    if not any(scorers for _, scorers in parts):
+        raise EvalsError("no checks for score: checks\n  fix: checks: [{contains: hi}]")
+    for part, scorers in parts:
+        for one in scorers:
             for template in one.templates:
                 template.render(part)
             if one.check is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,27 @@ def test_checks_in_python_may_be_scorers():
         )
 
     assert scores(evaluate(bot, ANSWERS.get)) == {"r": {"checks": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ('prompt: "{{q}}"\nrows:\n  - {id: a, q: one, checks: [{contains: a}]}\n'
+         "  - {id: b, q: two}\n", "eval.yaml:4"),
+        ('prompt: "{{q}}"\nrows:\n  - {id: b, q: two, checks: []}\n', "eval.yaml:3"),
+        ('prompt: "{{q}}"\ndataset: rows.jsonl\n', "rows.jsonl:2"),
+        ("rows:\n  - id: a\n    turns: [{user: one, checks: [{contains: a}]}]\n"
+         "  - {id: b, turns: [one, two]}\n", "eval.yaml:4"),
+    ],
+)  # fmt: skip
+def test_a_row_without_checks_is_an_error_of_its_line(tmp_path, given, line):
+    """Turns with checks are enough."""
+    rows = [{"id": "a", "q": "one", "checks": ["no_tool_calls"]}, {"id": "b", "q": "2"}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(TaskFileError) as error:
+        run(tmp_path, given + "score: checks\n")
+    (problem,) = error.value.problems
+    assert f"{problem}".startswith(f"{tmp_path / line}: row 'b': no checks")
 
 
 @pytest.mark.parametrize(
