@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.request import TOOLS, Generate, Message
+import pytest_evals as ev
+from pytest_evals.core.request import TOOLS, Generate, Message, Response
 from pytest_evals.models.registry import open_model, parse_spec
-from pytest_evals.models.tokens.tool_calls import FORMATS, parser_of
+from pytest_evals.models.tokens.tool_calls import FORMATS, UNREAD_CALL, parser_of
 
 HERMES = (
     "{% if tools %}<|im_start|>system\nTools:{% for t in tools %}\n{{ t | tojson }}"
@@ -72,7 +73,7 @@ NOTE = call("note", text="<tool_call></tool_call> </think> [TOOL_CALLS] <|tool_c
             HERMES,
             f"<tool_call>{PAY}</tool_call><tool_call>{{'a': 1}}</tool_call>",
             "<tool_call>{'a': 1}</tool_call>",
-            [call("pay", amount=4)],
+            [call("pay", amount=4), UNREAD_CALL],
         ),
         (
             HERMES,
@@ -198,13 +199,13 @@ NOTE = call("note", text="<tool_call></tool_call> </think> [TOOL_CALLS] <|tool_c
             HERMES,
             f"A <tool_call>{PAY}</tool_call> B <tool_call>{REFUND[:-4]}",
             f"A  B <tool_call>{REFUND[:-4]}",
-            [call("pay", amount=4)],
+            [call("pay", amount=4), UNREAD_CALL],
         ),
         (
             HERMES,
             f"<tool_call>{{'name': 1}}</tool_call>\n<tool_call>\n{PAY}\n</tool_call>é",
             "<tool_call>{'name': 1}</tool_call>\né",
-            [call("pay", amount=4)],
+            [UNREAD_CALL, call("pay", amount=4)],
         ),
         (
             HERMES,
@@ -245,6 +246,29 @@ def test_calls_are_read_in_the_format_of_the_template(template, text, answer, ca
     found = parse(text, TYPES)
     answer = text if answer is ... else answer
     assert (found.text, [*found.calls]) == (answer, calls)
+
+
+@pytest.mark.parametrize(
+    ("target", "score", "is_right"),
+    [
+        ([{"pay": {"amount": [4]}}], ev.tool_calls(), False),
+        ([{"pay": {"amount": [4]}}], ev.tool_calls(order="strict"), False),
+        ([{"pay": {"amount": [4]}}], ev.tool_names(), False),
+        ([{"pay": {"amount": [4]}}], ev.tool_calls(extra="allow"), True),
+        ([], ev.tool_calls(), False),
+        (None, ev.no_tool_calls(), False),
+        (None, ev.max_calls(1), False),
+        (None, ev.called("pay"), True),
+    ],
+)
+@pytest.mark.parametrize("broken", ["{'name': 'pay'}</tool_call>", REFUND[:-2], ""])
+def test_a_broken_call_counts_beside_an_exact_one(broken, target, score, is_right):
+    parse = parser_of(HERMES)
+    assert parse is not None
+    found = parse(f"<tool_call>{PAY}</tool_call> <tool_call>{broken}", {})
+    response = Response(text=found.text, calls=found.calls)
+    assert score(response, ev.case("Pay 4.", target=target)).correct is is_right
+    assert "<tool_call>" in found.text
 
 
 @pytest.mark.parametrize(

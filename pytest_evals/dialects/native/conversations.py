@@ -3,12 +3,14 @@ whole history."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import (
     PLACED_IMAGES,
     Generate,
@@ -79,7 +81,7 @@ class ChatHistory:
 
     def combined(self) -> Response:
         """The last answer, with the transcript in ``messages``, the calls and contexts
-        of all turns, and the sums of tokens, seconds and costs."""
+        of all turns, and the sums of tokens, seconds, costs and counts of usage."""
         return _combined(self.answers, transcript(self._exchanges))
 
 
@@ -99,6 +101,9 @@ def _combined(
     answers: Sequence[Response], messages: tuple[Mapping[str, Any], ...]
 ) -> Response:
     costs = [one.cost for one in answers]
+    usage = Counter[str]()
+    for one in answers:
+        usage.update({k: n for k, n in (one.usage or {}).items() if is_finite(n)})
     return replace(
         answers[-1],
         n_prompt_tokens=sum(one.n_prompt_tokens for one in answers),
@@ -106,6 +111,7 @@ def _combined(
         elapsed_s=sum(one.elapsed_s for one in answers),
         latency_s=sum(one.latency_s for one in answers),
         cost=None if None in costs else sum(one for one in costs if one is not None),
+        usage=dict(usage) or None,
         calls=tuple(call for one in answers for call in one.calls),
         contexts=tuple(text for one in answers for text in one.contexts),
         messages=messages,

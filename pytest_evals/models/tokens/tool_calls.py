@@ -21,6 +21,12 @@ from pytest_evals.models.tokens.tool_values import (
 )
 
 UNREAD = "replies with tool calls that cannot be read exactly stay text"
+UNREAD_CALL: Mapping[str, Any] = {
+    "name": "(unread)",
+    "arguments": {},
+    "error": "cannot be read exactly; it is in the text",
+}
+"""Such a call in a reply with other calls: the reply has more than those."""
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"\s*")
@@ -55,7 +61,8 @@ _KEYS = {"name", "arguments", "id"}
 
 class ParsedReply(NamedTuple):
     """The text of a reply without its calls, the calls, and whether a part that begins
-    like a call could not be read; that part is in the text."""
+    like a call could not be read; that part is in the text, and :data:`UNREAD_CALL` if
+    there are other calls."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...]
@@ -90,7 +97,7 @@ class ToolFormat(NamedTuple):
 
     def __call__(self, text: str, types: ParameterTypes) -> ParsedReply:
         """The calls after the reasoning of a reply; text around them is its text."""
-        kept, calls, is_unread = list[str](), list[Mapping[str, Any]](), False
+        kept, calls = list[str](), list[Mapping[str, Any]]()
         opening = re.escape(self.opening) or _LLAMA_START
         search, at = re.compile(f"{_THOUGHT}|{_THOUGHT_END}|{opening}").search, 0
         while mark := search(text, at):
@@ -101,18 +108,19 @@ class ToolFormat(NamedTuple):
                 at = end + len(_THOUGHT_END) if end >= 0 else len(text)
                 kept.append(text[mark.start() : at])
             elif mark[0] == _THOUGHT_END:  # the prompt has opened the reasoning
-                kept, calls, is_unread = [text[:at]], [], False
+                kept, calls = [text[:at]], []
             else:
                 try:
                     given, behind = self.read(text[at:], types)
                     calls += calls_of(given)
                     at = len(text) - len(behind)
                 except (ValueError, TypeError, RecursionError):
-                    is_unread = True
+                    calls.append(UNREAD_CALL)
                     kept.append(mark[0])
                     if not self.opening:
                         break
-        if not calls:
+        is_unread = UNREAD_CALL in calls
+        if all(one is UNREAD_CALL for one in calls):
             return ParsedReply(text, (), is_unread)
         answer = "".join([*kept, text[at:]])
         for tag in self.dropped:

@@ -41,7 +41,16 @@ class Chat:
             n = len(user)
             text = f"Order A-17: {n}" if n < 3 else f"{len(one.prompt) - 1} messages"
             calls = [{"name": "find", "arguments": {"n": n}}]
-            yield position, ev.Response(text=text, calls=calls, n_tokens=n, cost=0.5)
+            yield (
+                position,
+                ev.Response(
+                    text=text,
+                    calls=calls,
+                    n_tokens=n,
+                    cost=0.5,
+                    usage={"requests": n, "of": "x"},
+                ),
+            )
 
 
 def run(folder: Path, text: str, model) -> RunResult:
@@ -98,6 +107,7 @@ def test_conversations_in_python_are_scored_as_a_whole_too():
             "user", "assistant", "user", "assistant",
         ]  # fmt: skip
         assert (response.n_tokens, response.cost) == (3, 1.0)
+        assert response.usage == {"requests": 3}
         return len(case.turns) == 2
 
     (task,) = evaluate(chat, Chat()).tasks

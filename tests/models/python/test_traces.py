@@ -255,6 +255,37 @@ def test_odd_documents_and_counts_do_not_end_the_run():
     assert found["usage"] == {"requests": 1}
 
 
+IDS = ("A-1", "A-2", "A-3")
+TALK = """\
+traces: true
+user: {goal: "Refund {{id}}", model: "scripted:user.jsonl", max_turns: 2}
+rows: [{id: A-1}, {id: A-2}, {id: A-3}]
+score:
+  - called: {refund: {order_id: "{{id}}."}}
+  - {max_calls: 4}
+"""
+
+
+@pytest.mark.slow
+def test_turns_with_a_simulated_user_have_their_own_spans_in_workers(pytester):
+    """There are two turns; each makes two calls and two requests."""
+    turn = '    text = prompt[-1]["content"]\n    order = text.rsplit'
+    pytester.makepyfile(shop=APP.replace("    order = prompt.rsplit", turn))
+    users = [{"regex": f"goal: Refund {n}", "text": f"Refund {n}."} for n in IDS]
+    Path("user.jsonl").write_text("\n".join(map(json.dumps, users)))
+    Path("agent.yaml").write_text(TALK)
+    run(pytester, "respond", "-n", "2").assert_outcomes(passed=3)
+    for row in rows(pytester):
+        answers = [one for one in row["messages"][0] if one["role"] == "assistant"]
+        assert len(answers) == 2
+        for one in answers:
+            names = [call["name"] for call in one["calls"]]
+            assert (names, len(one["contexts"])) == (["refund", "log"], 1)
+            order = one["calls"][0]["arguments"]["order_id"]
+            assert order == f"{row['id']}."
+        assert row["tokens"]["prompt"] == 28
+
+
 class Spanning:
     """Each turn is a call of a tool; earlier turns cannot be restored."""
 
