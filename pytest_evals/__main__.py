@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, unknown_name
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
@@ -61,10 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = metadata.version(_DISTRIBUTION)
     parser.add_argument("--version", action="version", version=f"{prog} {version}")
     if given and given[0] not in ("-h", "--help", "--version"):
-        sys.stderr.write(
-            f"{parser.format_usage()}error: unknown command {given[0]!r}\n"
-        )
-        sys.stderr.write("  fix: add --help after a command\n")
+        what = unknown_name("command", given[0], _MODULES)
+        sys.stderr.write(f"{parser.format_usage()}error: {what}\n")
         return _WRONG_USE
     if not given:
         parser.print_help(sys.stderr)

@@ -64,7 +64,9 @@ def main(prog: str, arguments: Sequence[str]) -> int:
         try:
             sys.stdout.write(_convert(path, options.output / name))
         except (EvalsError, OSError) as error:
-            sys.stderr.write(f"not converted: {path}: {error}\n")
+            sys.stderr.write(
+                f"not converted: {path}: {str(error).removeprefix(f'{path}: ')}\n"
+            )
             faults += 1
     return _INCOMPLETE if faults else 0
 
@@ -116,7 +118,8 @@ def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
     formats = [(values, found) for values in documents if (found := format_of(values))]
     if not formats:
         keys = ", ".join(str(key) for one in documents for key in one)
-        what = f"its keys are not those of a known project: {shorten(keys, 200)}"
+        what = f"its keys are not those of a known project: {shorten(keys, 200)}\n"
+        what += "  fix: name a gate file of a project that docs/gate_files.md lists"
         raise UnconvertibleError(what)
     if len(formats) > 1:
         what = f"it has {len(formats)} documents with gates\n  fix: a file for each"

@@ -17,6 +17,7 @@ The message of an error describes the problem, where it is, and how to fix it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,12 @@ _MOST = 20
 """Known words that a message lists."""
 _LEAST_IN_ANY_CASE = 0.8
 """Least similarity of words that differ in case as well."""
+
+_QUANTITY = re.compile(r"\$?\s*(\d*\.?\d+)\s*([a-z%$]*)", re.IGNORECASE)
+_UNITS = {"ms": 1e-3, "min": 60, "h": 3600, "%": 1e-2, "k": 1e3} | dict.fromkeys(
+    ("", "$", "s", "sec", "seconds", "tokens", "times", "usd", "words", "x"), 1
+)
+"""Units of values, and their factors: times are in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +160,15 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 def abbreviated(text: str, most: int = 60) -> str:
     """Return the text, or its start and an ellipsis if it is longer than ``most``."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def number_fix(key: object, text: str) -> str:
+    """Return ``"timeout: 0.5"`` for ``"500ms"``: a number instead of a text."""
+    found = _QUANTITY.fullmatch(text.strip())
+    factor = _UNITS.get(found[2].lower()) if found else None
+    if found is None or factor is None:
+        return f"write a number for {key}, without quotes and units"
+    return f"{key}: {float(found[1]) * factor:.12g}"
 
 
 def similar_file(path: Path) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_evals.errors import StoreError
 from pytest_evals.judge_command.stored import stored_run
 from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.comparison import changes
+from pytest_evals.store.writable import check_file
 
 
 def main(prog: str, arguments: Sequence[str]) -> int:
@@ -52,8 +52,7 @@ def main(prog: str, arguments: Sequence[str]) -> int:
 def _write(options: argparse.Namespace) -> Path:
     """Write the HTML report and return its path."""
     output = Path(options.output)
-    if output.is_dir():
-        raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
+    check_file(output, "-o")
     run, *others = map(stored_run, (options.run, *options.others))
     before, found = None, None
     if options.compare:

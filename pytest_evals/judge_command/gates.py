@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.errors import OptionError, Place, suggestion, unknown_name
+from pytest_evals.errors import (
+    OptionError,
+    Place,
+    similar_file,
+    suggestion,
+    unknown_name,
+)
 from pytest_evals.gates.read.entry import COMPARED, read_expression, read_gate
 from pytest_evals.gates.read.keys import MARGIN_KEYS
 from pytest_evals.gates.run_metrics import RUN_METRICS
@@ -56,7 +62,10 @@ def given_gates(
     gates = [_read(text, number, has_baseline) for number, text in enumerate(texts)]
     if file is not None:
         if not file.is_file():
-            raise OptionError(f"{file}: no such file of gates")
+            raise OptionError(
+                f"{file}: no such file of gates{similar_file(file)}\n"
+                "  fix: write a gate after the results: judge NEW 'acc >= 0.75'"
+            )
         # Late, because it reads YAML, which most commands do not need.
         from pytest_evals.dialects.gates_section.suite_gates import load_gates
 
@@ -75,6 +84,12 @@ def given_gates(
 
 def _read(text: str, number: int, has_baseline: bool) -> Gate:
     source = Place(Path(f"gate {number + 1}"))
+    if Path(text).exists():
+        raise OptionError(
+            f"{text!r} is a path, not a gate\n"
+            "  fix: give gates after the results; a gates file follows --gates, and "
+            "older results follow --baseline"
+        )
     if not text.lstrip().startswith("{"):
         return read_expression(text, source)
     try:

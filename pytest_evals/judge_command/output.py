@@ -20,8 +20,9 @@ from pytest_evals.reports.github.annotations import annotation_lines, of_verdict
 from pytest_evals.reports.github.pull_request import run_markdown
 from pytest_evals.reports.terminal.comparison import comparison_lines, difference_lines
 from pytest_evals.reports.terminal.summary import summary_lines
-from pytest_evals.store.files import append_lines, make_folder, replace_text, write_json
+from pytest_evals.store.files import append_lines, replace_text, write_json
 from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.writable import check_file
 
 _COMMENT = 65_000
 """Bytes of a file of Markdown: GitHub takes comments of 65,536 characters."""
@@ -95,13 +96,14 @@ def write_files(
     """
     result = replace(judged.result, comparison=comparison)
     stored = as_stored(run, result, exit_code)
+    for name, path in paths.items():
+        if path is not None:
+            check_file(path, f"--{name}")
     if path := paths["json"]:
         write_json(path, dict(stored.results), "--json")
     if path := paths["markdown"]:
-        make_folder(path.parent, "--markdown")
         replace_text(path, run_markdown(result, _COMMENT), "--markdown")
     if path := paths["junit"]:
-        make_folder(path.parent, "--junit")
         replace_text(path, _junit(result.verdicts), "--junit")
     if path := paths["html"]:
         from pytest_evals.reports.html.other_runs import OtherRuns

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_evals.core.finite import is_finite
-from pytest_evals.errors import nearest
+from pytest_evals.errors import nearest, number_fix
 
 _NEAR = 0.8
 """Minimum similarity of a typo. ``max_thinking_tokens`` is a valid name with a
@@ -23,6 +23,7 @@ class ArgumentError(NamedTuple):
 
     key: Any
     what: str
+    fix: str = ""
 
 
 def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
@@ -41,7 +42,10 @@ def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
         elif value is not None:
             fits, expected = _KNOWN[key]
             if not fits(value):
-                yield ArgumentError(key, f"{key} must be {expected}, not {value!r}")
+                is_text = isinstance(value, str) and "true" not in expected
+                fix = number_fix(key, value) if is_text else ""
+                what = f"{key} must be {expected}, not {value!r}"
+                yield ArgumentError(key, what, fix)
 
 
 _Kind = tuple[Callable[[Any], bool], str]

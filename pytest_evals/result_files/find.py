@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from pytest_evals.errors import OptionError, Place, StoreError
+from pytest_evals.errors import OptionError, Place, StoreError, similar_file
 from pytest_evals.result_files.agent_trials import (
     is_swe_bench,
     read_harbor,
@@ -56,7 +56,10 @@ def read_results(
     if path.is_dir():
         return _read_folder(path, gated, id_key)
     if not path.is_file():
-        raise OptionError(f"{path}: no such file or folder")
+        raise OptionError(
+            f"{path}: no such file or folder{similar_file(path)}\n"
+            "  fix: name results, such as a folder in .evals/runs"
+        )
     if path.name == RESULTS and _is_ours(path.parent):
         return read_run(path.parent)
     if is_log(path):

@@ -90,7 +90,9 @@ def parse_json(data: bytes, at: object) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise OptionError(f"{at}: invalid JSON") from None
+        raise OptionError(
+            f"{at}: invalid JSON\n  fix: name results, not the eval"
+        ) from None
 
 
 def _lines(path: Path, data: bytes) -> Iterator[PlacedRow]:

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from pytest_evals.core.finite import is_finite
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, number_fix
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +71,8 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
                 given.arguments[name] = kind.read(value)
             except TypeError:
                 what = f"{make.__name__}: {name} is {_shown(value)}, not {kind.meaning}"
+                if isinstance(value, str) and "number" in kind.meaning:
+                    what += f"\n  fix: {number_fix(name, value)}"
                 if isinstance(value, list) and "any_of" in signature.parameters:
                     what += "\n  fix: any_of: [a, b], or all_of: [a, b]"
                 raise EvalsError(what) from None

@@ -73,7 +73,8 @@ def store_path(base: Path) -> Path:
         raise StoreError(f"{fault}\n  fix: use the version that wrote it")
     if path.is_symlink() or path.exists():
         raise StoreError(f"{path}: not a file\n  fix: remove it; runs create it")
-    raise StoreError(f"{path}: no stored responses\n  fix: name a folder with --dir")
+    fix = "name a folder of results: with --dir, or after merge"
+    raise StoreError(f"{path}: no stored responses\n  fix: {fix}")
 
 
 @contextmanager

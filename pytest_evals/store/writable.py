@@ -16,6 +16,8 @@ from pytest_evals.store.baselines import check_replaceable
 from pytest_evals.store.files import cannot_write, make_base, make_folder, replace_text
 from pytest_evals.store.responses import NAME
 
+_SOURCES = (".csv", ".ini", ".jsonl", ".py", ".toml", ".yaml", ".yml")
+"""Ends of names of files that a run reads and never writes where an option says."""
 _SIZE = 65_536
 """Bytes that are written and deleted again: the size of a small run's results."""
 
@@ -89,6 +91,11 @@ def check_file(path: Path, option: str) -> None:
         raise StoreError(
             f"cannot write {str(path)!r}: it is a folder\n"
             f"  fix: add the name of a file to {option}"
+        )
+    if path.suffix in _SOURCES and path.exists():
+        raise StoreError(
+            f"cannot write {str(path)!r}: the file may be a part of the suite\n"
+            f"  fix: name another file with {option}, or remove it"
         )
     try:
         mode = path.stat().st_mode

@@ -183,7 +183,7 @@ def test_results_of_several_models_must_be_named(tmp_path, capsys):
     lm_eval(tmp_path / "second", {"a": 1.0})
     (tmp_path / "second" / "org__model").rename(folder / "org__model")
     assert main(["judge", str(folder), "exact_match >= 0.9"]) == 2
-    assert "results of 2 models: org__model, org__other" in capsys.readouterr().err
+    assert "results in 2 folders: org__model, org__other" in capsys.readouterr().err
 
 
 def test_a_custom_aggregation_is_not_guessed(tmp_path, capsys):

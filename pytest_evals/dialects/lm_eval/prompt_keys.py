@@ -308,7 +308,7 @@ def _sampling(
     faults = list(argument_errors(arguments or {}))
     for fault in faults:
         place = top.file.place(key, fault.key)
-        top.problems.append(Problem(f"{key}: {fault.what}", place))
+        top.problems.append(Problem(f"{key}: {fault.what}", place, fault.fix))
     if faults:
         return Sampling()
     try:

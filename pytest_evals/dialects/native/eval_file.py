@@ -38,7 +38,7 @@ from pytest_evals.dialects.native.own_model import read_model
 from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
 from pytest_evals.dialects.native.prompts import PromptReader
 from pytest_evals.dialects.native.remedies import YAML, remedies
-from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
+from pytest_evals.dialects.native.scorers import SCORERS, as_written, scorer_of_entry
 from pytest_evals.dialects.native.simulated_users import (
     UserSimulator,
     simulator_of,
@@ -72,6 +72,9 @@ _FIXES = {
         key: f"move it below generation: generation: {{{key}: …}}"
         for key in ("max_new_tokens", "max_tokens", "seed", "stop", "temperature")
     },
+    "limit": "run with --evals-limit=N",
+    "timeout": "set it for the model: --model=KIND:NAME,timeout=SECONDS",
+    **{name: f"move it below score: score: {{{name}: …}}" for name in SCORERS},
     **dict.fromkeys(("assert", "metric", "metrics", "scorers"), "score: [exact]"),
     **dict.fromkeys(("answer", "expected", "expected_output"), "target: COLUMN"),
 }

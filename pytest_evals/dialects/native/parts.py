@@ -94,7 +94,8 @@ def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> Sampling
         EvalsError: A parameter is invalid.
     """
     for error in argument_errors(generation):
-        raise EvalsError(error.what)
+        fix = f"\n  fix: {error.fix}" if error.fix else ""
+        raise EvalsError(error.what + fix)
     given = dict(generation)
     if "stop" in given:
         given["until"] = given.pop("stop")

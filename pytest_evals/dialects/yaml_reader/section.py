@@ -11,8 +11,9 @@ from pytest_evals.errors import (
     Place,
     Problem,
     abbreviated,
-    did_you_mean,
     nearest,
+    number_fix,
+    suggestion,
     unknown_name,
 )
 
@@ -178,7 +179,7 @@ class Section:
             if (missing := self._missing_keys.get(near)) in self.problems:
                 self.problems.remove(missing)
             fix = fixes.get(str(key), "")
-            hint = "" if fix else did_you_mean(str(key), self._read_keys)
+            hint = "" if fix else suggestion(key, self._read_keys)
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
@@ -204,8 +205,11 @@ def _type_fix(key: str, value: Any, kinds: Sequence[type[Any]]) -> str:
         return f"write the keys below {key} without dashes"
     if list in kinds and isinstance(value, str):
         return f"{key}: [{value!r}]"
-    if str in kinds and isinstance(value, int | float):
-        return f"{key}: {str(value)!r}"
+    if str in kinds:
+        is_number = isinstance(value, int | float)
+        return f"{key}: {str(value)!r}" if is_number else f"write {key} as one string"
+    if isinstance(value, str) and (int in kinds or float in kinds):
+        return number_fix(key, value)
     return f"{key}: true" if bool in kinds else ""
 
 

@@ -239,12 +239,14 @@ def _folder(base: Path, name: str) -> Path:
     if os.path.isdir(folder):
         return folder
     from pytest_evals.dialects.task_index.packages import folder_of
+    from pytest_evals.errors import similar_file
 
     found = folder_of(name)
     if found is None:
         what = f"--evals-include-path: {folder} is not a folder"
         also = f", and no package {name!r} is installed" if name.isidentifier() else ""
-        raise pytest.UsageError(what + also)
+        fix = "\n  fix: name a folder with task files, or a package such as lm_eval"
+        raise pytest.UsageError(what + (similar_file(folder) or also) + fix)
     return found
 
 
