@@ -157,6 +157,11 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+def plural(n: int, noun: str) -> str:
+    """Return ``"1 document"`` or ``"1,200 documents"``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def abbreviated(text: str, most: int = 60) -> str:
     """Return the text, or its start and an ellipsis if it is longer than ``most``."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_evals.errors import StoreError
+from pytest_evals.errors import StoreError, plural
 from pytest_evals.reports.escape import one_line
 from pytest_evals.store.encoded_files import encoded_files
 from pytest_evals.store.files import read_json, shown_size
@@ -126,14 +126,14 @@ def _info(options: argparse.Namespace) -> int:
         rows = [*rows_of(connection)]
     log = path.with_name(f"{path.name}-wal")
     on_disk = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    _write(f"{path}: {len(rows):,} responses, {shown_size(on_disk)} on disk")
+    _write(f"{path}: {plural(len(rows), 'response')}, {shown_size(on_disk)} on disk")
     _table("model", rows, lambda row: row.model)
     _table("task that used it last", rows, lambda row: row.task or UNKNOWN)
     _table("last use", rows, _age_group)
     kept = encoded_files(options.dir)
     if kept:
         size = sum(one.size for one in kept)
-        _write(f"encoded requests: {len(kept):,} files, {shown_size(size)}")
+        _write(f"encoded requests: {plural(len(kept), 'file')}, {shown_size(size)}")
     for name in ("runs", "baselines"):
         folder = options.dir / name
         found = [one for one in folder.glob("*") if one.is_dir()]
@@ -178,16 +178,12 @@ def _verify(options: argparse.Namespace) -> int:
     for fault in faults[:_SHOWN]:
         _write(f"{path}: {fault}")
     _write(
-        f"{path}: {_counted(len(faults), 'fault')}; "
-        f"{_counted(n_intact, 'response')} can be used\n"
+        f"{path}: {plural(len(faults), 'fault')}; "
+        f"{plural(n_intact, 'response')} can be used\n"
         "  fix: runs send the requests of damaged responses again; to repair the file "
         "at once,\n    rename it and run pytest-model-evals store merge RENAMED"
     )
     return 1
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 class Window(NamedTuple):
@@ -216,7 +212,8 @@ def _prune(options: argparse.Namespace) -> int:
         every = [*rows_of(connection)]
         chosen = [*_chosen(every, options)]
         size = sum(row.size for row in chosen)
-        what = f"{len(chosen):,} of {len(every):,} responses, {shown_size(size)}"
+        of = plural(len(every), "response")
+        what = f"{len(chosen):,} of {of}, {shown_size(size)}"
         if chosen:
             _table("model", chosen, lambda row: row.model)
             _table("task that used it last", chosen, lambda r: r.task or UNKNOWN)
@@ -227,7 +224,7 @@ def _prune(options: argparse.Namespace) -> int:
         n = delete(path, connection, chosen)
     _write(f"deleted {what}")
     if kept := len(chosen) - n:
-        _write(f"but {_counted(kept, 'response')} stayed: used by a run, or the newest")
+        _write(f"but {plural(kept, 'response')} stayed: used by a run, or the newest")
     return 0
 
 
@@ -245,7 +242,7 @@ def _chosen(
     if options.unused_by is not None:
         runs = earlier_runs(options.dir)[: options.unused_by]
         if len(runs) < options.unused_by:
-            _write(f"{options.dir / 'runs'} has only {_counted(len(runs), 'run')}")
+            _write(f"{options.dir / 'runs'} has only {plural(len(runs), 'run')}")
             return
         since = min(float(run.results["date"]) for run in runs)
         kept = [*_windows(options.dir / "baselines")]
@@ -290,7 +287,7 @@ def _merge(options: argparse.Namespace) -> int:
             names = model_names(there)
         conflicts += len(added.conflicts)
         _write(
-            f"{source}: {_counted(added.n_added, 'response')} added, "
+            f"{source}: {plural(added.n_added, 'response')} added, "
             f"{added.n_same:,} were here already"
             + f", {added.n_damaged:,} damaged left out"
             * (added.n_damaged > 0)
@@ -302,7 +299,7 @@ def _merge(options: argparse.Namespace) -> int:
             _write(f"    other: {one_line(one.there)[:_TEXT]}")
     if conflicts:
         _write(
-            f"{_counted(conflicts, 'request')} with different replies; those here were "
+            f"{plural(conflicts, 'request')} with different replies; those here were "
             "kept"
         )
     return 0
@@ -324,5 +321,5 @@ def _export(options: argparse.Namespace) -> int:
     except OSError as error:
         raise StoreError(f"{options.output}: cannot be written: {error}") from None
     left_out = f"; {n_damaged:,} damaged left out" * (n_damaged > 0)
-    _write(f"export: {_counted(n, 'response')} to {options.output}{left_out}")
+    _write(f"export: {plural(n, 'response')} to {options.output}{left_out}")
     return 0

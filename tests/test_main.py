@@ -104,4 +104,35 @@ def test_a_command_has_the_version_of_the_distribution(capsys):
 
 def test_an_unknown_command_shows_the_known_ones(capsys):
     assert main(["juge"]) == 2
-    assert "{init,judge,report,export,merge,store,convert}" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "{init,judge,report,export,merge,store,convert}" in shown
+    assert "unknown command 'juge'; did you mean 'judge'?" in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["judge", "NEW", "--gate", "acc >= 0.9"], "judge NEW 'acc >= 0.75'"),
+        (["judge", "NEW", "NEW"], "older results follow --baseline"),
+        (["judge", "eval.yaml", "acc >= 0.9"], "name results, not the eval"),
+        (["judge", "scores.json", "acc >= 0.9"], "did you mean 'scores.jsonl'?"),
+        (["report", "old_runs"], "name results, such as a folder in .evals/runs"),
+        (["export", "old_runs", "--to=hub"], "such as a folder in .evals/runs"),
+        (["judge", "NEW", "acc >= 0", "--html=eval.yaml"], "a part of the suite"),
+        (["report", "NEW", "-o", "eval.yaml"], "a part of the suite"),
+        (["store", "merge", "old_runs"], "with --dir, or after merge"),
+        (["convert", "eval.yaml"], "name a gate file of a project"),
+        (["convert", "none.yaml"], "not converted: none.yaml: cannot be read"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_argument_has_a_remedy(
+    scores, tmp_path, monkeypatch, capsys, command, shown
+):
+    path = scores([{"id": i, "acc": 1} for i in range(9)])
+    monkeypatch.chdir(tmp_path)
+    eval_ = tmp_path / "eval.yaml"
+    eval_.write_text("prompt: hi")
+    assert main([path if part == "NEW" else part for part in command]) in (1, 2, 4)
+    assert shown in capsys.readouterr().err
+    assert eval_.read_text() == "prompt: hi"

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Literal
 
 from pytest_evals.core.display import table
+from pytest_evals.errors import plural
 
 ENVIRONMENT = "environment differs: "
 """Start of the note about other hardware and libraries."""
@@ -104,7 +105,7 @@ class Comparison:
 
     def _notes(self) -> Iterator[str]:
         counts = f"{len(self.worse)} worse, {len(self.better)} better"
-        yield f"{self.n_paired} documents: {counts}"
+        yield f"{plural(self.n_paired, 'document')}: {counts}"
         yield from (f"differs: {one.text}" for one in self.differences)
         yield from (f"not compared: {text}" for text in self.refused)
         yield from self.warnings

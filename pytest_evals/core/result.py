@@ -15,7 +15,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.model_comparison import ModelComparison, matrix_of
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
-from pytest_evals.errors import OptionError, suggestion
+from pytest_evals.errors import OptionError, plural, suggestion
 from pytest_evals.masking.values import masked, masked_text
 
 Rows = Literal["metrics", "gates", "documents", "changes", "matrix"]
@@ -70,7 +70,7 @@ class TaskResult:
         named = ((m["metric"], number({"value": m["value"]})) for m in _numbers(self))
         numbers = ", ".join(map(" ".join, named)) or "no metrics"
         n = len(self.records)
-        return f"<TaskResult {self.task.name}: {n} documents; {numbers}>"
+        return f"<TaskResult {self.task.name}: {plural(n, 'document')}; {numbers}>"
 
     @property
     def sample_len(self) -> int:
@@ -194,7 +194,7 @@ def lacking(tasks: Iterable[TaskResult]) -> str:
     n_selected = sum(task.n_selected for task in every)
     if not n_missing:
         return ""
-    return f"{n_selected - n_missing} of {n_selected} documents were run"
+    return f"{n_selected - n_missing} of {plural(n_selected, 'document')} were run"
 
 
 def broken_metrics(tasks: Iterable[TaskResult]) -> list[str]:
@@ -300,8 +300,8 @@ def _counts(run: RunResult) -> str:
     n_errors = sum(task.n_errored + task.n_unscored for task in run.tasks)
     n_documents = sum(len(task.records) for task in run.tasks)
     parts = [
-        f"{len(run.tasks)} task{'s' * (len(run.tasks) != 1)}",
-        f"{n_documents} document{'s' * (n_documents != 1)}",
+        f"{plural(len(run.tasks), 'task')}",
+        plural(n_documents, "document"),
     ]
     parts += [f"{n_errors} of them without a score"] if n_errors else []
     gates = ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
@@ -390,7 +390,7 @@ def _compared(comparison: Comparison | None) -> Iterator[str]:
     if comparison is None:
         return
     yield (
-        f"compared with {comparison.name}: {comparison.n_paired} documents, "
+        f"compared with {comparison.name}: {plural(comparison.n_paired, 'document')}, "
         f"{len(comparison.worse)} worse, {len(comparison.better)} better"
     )
     yield from (f"not compared: {text}" for text in comparison.refused)

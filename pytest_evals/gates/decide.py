@@ -17,6 +17,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
+from pytest_evals.errors import plural
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     Condition,
@@ -135,7 +136,7 @@ def _missing_decide(
     n = estimate.n + estimate.n_missing
     have = "has" if estimate.n_missing == 1 else "have"
     counts = missing_count(estimate.n_errored, estimate.n_unscored)
-    text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
+    text = f"{estimate.n_missing} of {plural(n, 'document')} {have} no score{counts}"
     if isinstance(estimate, ChangeEstimate):
         return f"{text}; the change depends on them"
     if not bracket or estimate.scale != "plain":

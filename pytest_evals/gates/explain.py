@@ -12,6 +12,7 @@ from pytest_evals.core.gate import Change as ShownChange
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import plural
 from pytest_evals.gates.new_samples import (
     LOW_POWER,
     MOST_TIMES,
@@ -58,7 +59,7 @@ def skipped_reason(
     counted = metric is not None and isinstance(result, TaskResult)
     n_missing = metric.n_missing if metric and counted else result.n_missing
     n_run = result.n_selected - n_missing
-    reason = f"{n_run} of {result.n_selected} documents were run"
+    reason = f"{n_run} of {plural(result.n_selected, 'document')} were run"
     if metric is not None and metric.estimate is not None and metric.n_scored:
         reason += f"; indicative value {figure(metric.estimate.value)}"
     return reason
@@ -265,7 +266,7 @@ def _limits_reason(gate: Gate, estimate: GateEstimate, decision: Decision) -> st
     """Reason of a gate that compares confidence limits."""
     condition = decision.condition
     assert condition is not None
-    counted = f"{estimate.n} documents"
+    counted = plural(estimate.n, "document")
     if estimate.count is not None:
         counted = f"{estimate.count} of {estimate.n}"
     if estimate.n_labels:
@@ -285,7 +286,7 @@ def _limits_reason(gate: Gate, estimate: GateEstimate, decision: Decision) -> st
 def _asked(estimate: GateEstimate, baseline: str) -> str:
     n = estimate.n + estimate.n_missing
     known = f"{estimate.n_whole - n:,} from the knowledge of {baseline}"
-    return f"{n:,} documents asked, {known}"
+    return f"{plural(n, 'document')} asked, {known}"
 
 
 def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
@@ -340,7 +341,7 @@ def _change_reason(
     else:
         verb = " is not" if decision.outcome is Outcome.FAILED else ""
         text += f"{verb} {shown_bar(change)}{limits}"
-    counted = f"{change.n} documents"
+    counted = plural(change.n, "document")
     if estimate.n_whole:
         counted = _asked(estimate, gate.baseline)
     if change.gained is not None:

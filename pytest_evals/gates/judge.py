@@ -15,7 +15,7 @@ from pytest_evals.core.gate import Gate, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import suggestion, unknown_name
+from pytest_evals.errors import plural, suggestion, unknown_name
 from pytest_evals.gates.check import direction_fault, labels_fault
 from pytest_evals.gates.decide import decide
 from pytest_evals.gates.estimate.gate import estimate_gate
@@ -138,8 +138,9 @@ def _check_keys(gate: Gate, metric: MetricResult) -> None:
         n = metric.n_scored + metric.n_lost + metric.n_absent
         have = "has" if metric.n_absent == 1 else "have"
         raise InvalidGateError(
-            f"{metric.n_absent} of {n} documents {have} no {metric.name}, although "
-            "they were scored: return it for every document, or set missing: allowed"
+            f"{metric.n_absent} of {plural(n, 'document')} {have} no {metric.name}, "
+            "although they were scored: return it for every document, or set missing: "
+            "allowed"
         )
     if gate.margin is not None:
         labelled = metric.how is not None and metric.how.labels is not None

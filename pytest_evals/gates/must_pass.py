@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
-from pytest_evals.errors import unknown_name
+from pytest_evals.errors import plural, unknown_name
 
 _SHOWN = 5
 """Number of documents listed in a reason."""
@@ -46,11 +46,12 @@ def judge_documents(gate: Gate, result: TaskResult) -> Verdict:
     if invalid:
         reason = _listed([state.why for state in invalid], "; ")
         return _verdict(gate, Outcome.INVALID, reason, invalid)
+    of_all = plural(len(states), "document")
     if not_run := by_kind.get("not run"):
         listed = _listed([state.name for state in not_run])
-        reason = f"{len(not_run)} of {_count(len(states))} not run: {listed}"
+        reason = f"{len(not_run)} of {of_all} not run: {listed}"
         return _verdict(gate, Outcome.SKIPPED, reason, not_run)
-    reason = f"{_count(len(states))} correct{_rule(gate)}{_once(states)}"
+    reason = f"{of_all} correct{_rule(gate)}{_once(states)}"
     return Verdict(gate=gate, outcome=Outcome.PASSED, reason=reason)
 
 
@@ -115,7 +116,7 @@ def _is_correct(score: Score, value: object) -> bool:
 def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict:
     rule = _rule(gate)
     what = f"not correct{rule}" if rule else "wrong"
-    reason = f"{len(wrong)} of {_count(n)} {what}: "
+    reason = f"{len(wrong)} of {plural(n, 'document')} {what}: "
     reason += _listed([state.name + state.n_correct for state in wrong])
     reason += _once(wrong)
     if others:
@@ -140,10 +141,6 @@ def _verdict(
 
 def _rule(gate: Gate) -> str:
     return "" if gate.every is None else f" in at least {gate.every} answers"
-
-
-def _count(n: int) -> str:
-    return f"{n} document{'s' * (n != 1)}"
 
 
 def _listed(parts: Sequence[str], separator: str = ", ") -> str:

@@ -17,7 +17,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import MIN_OVERLAP, Find, Reference
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import suggestion
+from pytest_evals.errors import plural, suggestion
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.reducers import reduced_reference, reduced_scores
 from pytest_evals.gates.terms import (
@@ -372,4 +372,4 @@ def pairs_of(gate: Gate, seen: Observations) -> Pairs:
 def _shown(positions: Sequence[int], seen: Observations) -> str:
     n, ids = len(positions), seen.ids
     listed = ", ".join(ids[one] for one in positions[:3]) + ", …" * (n > 3)
-    return f"{n} document{'s' * (n > 1)} ({listed})"
+    return f"{plural(n, 'document')} ({listed})"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
+from pytest_evals.errors import plural
 from pytest_evals.gates.estimate.sums import UNKNOWN_RANGE, UNSEEN
 from pytest_evals.gates.new_samples import offer_of_assumption
 from pytest_evals.gates.power import (
@@ -207,8 +208,8 @@ def _undetected(plan: GatePlan, share: float | None, flips: float, rule: Rule) -
     if thrice >= WEAK:
         return ""
     weak = (
-        f"low power: {n:,} documents detect a drop of {100 * drop:.3g} points in "
-        f"{percent(thrice)} of runs"
+        f"low power: {plural(n, 'document')} can detect a drop of {100 * drop:.3g} "
+        f"points in {percent(thrice)} of runs"
     )
     if (needed := documents_needed(rule)) is not None:
         assumed = "" if gate.flip_rate is not None else " (assumed)"
@@ -303,12 +304,12 @@ def _never(gate: Gate, n: int) -> str:
         edge = float(bound.value)
         for inner, what in ((edge, "correct"), (1 - edge, "wrong")):
             does = "pass" if (what == "correct") == bound.is_lower else "fail"
-            text = f"not even {n:,} {what} answers would make it {does}"
+            text = f"not even {plural(n, f'{what} answer')} would make it {does}"
             if inner >= 1:
                 never = "nor any number of them: new samples are never that certain"
                 return f"{text}, {never}"
             if n < (least := documents_for(1 - gate.confidence, 1 - inner)):
-                return f"{text}; that needs {least:,} documents"
+                return f"{text}; that needs {plural(least, 'document')}"
     return ""
 
 

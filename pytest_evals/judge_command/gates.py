@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +85,7 @@ def given_gates(
 
 def _read(text: str, number: int, has_baseline: bool) -> Gate:
     source = Place(Path(f"gate {number + 1}"))
-    if Path(text).exists():
+    if os.path.exists(text):
         raise OptionError(
             f"{text!r} is a path, not a gate\n"
             "  fix: give gates after the results; a gates file follows --gates, and "

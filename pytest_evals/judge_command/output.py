@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from pytest_evals.core.comparison import Comparison
 from pytest_evals.core.gate import WORST_FIRST, Outcome, Verdict
+from pytest_evals.errors import plural
 from pytest_evals.judge_command.stored import as_stored
 from pytest_evals.judge_command.verdicts import Judged
 from pytest_evals.reports.details.gate import gate_lines, headline
@@ -70,7 +71,7 @@ def conclusion(verdicts: Sequence[Verdict]) -> str:
         word = "go"
     found = [(one.value, counts[one]) for one in WORST_FIRST if counts[one]]
     parts = [f"{n} {outcome}" for outcome, n in found if outcome != "passed"]
-    of = f"{len(deciding)} gate{'s' * (len(deciding) != 1)}"
+    of = plural(len(deciding), "gate")
     first, n = found[0] if found else ("judged", 0)
     parts[:1] = [f"{n} of {of} {first}" if deciding else "no gate was judged"]
     n_advisory = sum(one.gate.advisory for one in verdicts)

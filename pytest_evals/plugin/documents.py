@@ -288,19 +288,18 @@ class DocItem(EvalItem):
         return self.parent.fixtureinfo(self)
 
     @property
-    def location(self) -> tuple[str, int | None, str]:
-        """File and line of its row, and its name, without resolving the path again for
+    def location(self) -> tuple[str, int, str]:
+        """File, line of its row or task, and name. The path is not resolved again for
         each document."""
         task, index = self.job.task, self.job.index
         found = self.parent.row_lines[id(task.rows)]
-        line = found.lines[index] if index < len(found.lines) else None
+        of_task = max(task.source.line - 1, 0)
+        line = found.lines[index] if index < len(found.lines) else of_task
         return (found.file, line, self.name)
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """File and line of its row, and the heading of a failure."""
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Its location with the whole path, and the heading of a failure."""
         file, line, name = self.location
-        if line is None:  # pytest needs one for skipped tests
-            return self.path, max(self.place.line - 1, 0), name
         return self.config.rootpath / file, line, name
 
     @property

@@ -17,7 +17,7 @@ _VS_CODE = "vscode_pytest"
 
 class LinesOfTask(NamedTuple):
     """Where the rows of a task are: a file relative to the rootdir, and the line of
-    each row, counted from 0; no lines if they are unknown."""
+    each row, counted from 0; no lines if the line of the task is used."""
 
     file: str
     lines: Sequence[int]
@@ -33,8 +33,6 @@ def lines_of(task: Task, path: Path, nodeid: str, config: pytest.Config) -> Line
     """
     file, numbers = task.row_lines() if task.row_lines is not None else (path, ())
     lines = tuple(number - 1 for number in numbers)
-    if file == path or not lines:
-        return LinesOfTask(nodeid, lines)
-    if config.pluginmanager.hasplugin(_VS_CODE):
-        return LinesOfTask(nodeid, (max(task.source.line - 1, 0),) * len(lines))
+    if file == path or not lines or config.pluginmanager.hasplugin(_VS_CODE):
+        return LinesOfTask(nodeid, lines if file == path else ())
     return LinesOfTask(bestrelpath(config.rootpath, file), lines)

@@ -14,7 +14,7 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult, broken_metrics
-from pytest_evals.errors import StoreError
+from pytest_evals.errors import StoreError, plural
 from pytest_evals.gates.documents import field_in
 from pytest_evals.gates.terms import figure, shown_change, suffix
 from pytest_evals.run.metric_changes import (
@@ -117,7 +117,7 @@ def failure_of(result: RunResult, is_missing: Callable[[str], bool]) -> str:
     refer to each other can be created."""
     lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
     if lacking:
-        return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
+        return f"{plural(lacking, 'document')} could not be scored"
     if broken := broken_metrics(result.tasks):
         return f"{broken[0]} has no value"
     failed = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import UNSENT
-from pytest_evals.errors import ModelError, SpendCapError
+from pytest_evals.errors import ModelError, SpendCapError, plural
 
 _BUDGET_FROM = 20
 """Documents that run before the error budget can stop the run."""
@@ -53,7 +53,7 @@ class ErrorBudget:
         if self.n_asked >= _BUDGET_FROM and len(self.lost) > allowed:
             raise ModelError(
                 f"the run stops: the model could not answer {len(self.lost)} of "
-                f"{self.n_asked} documents, more than --evals-max-errors="
+                f"{plural(self.n_asked, 'document')}, more than --evals-max-errors="
                 f"{self.most:.0%} allows; the last one: {record.error}\n"
                 "  fix: resolve the errors above and run again; responses are stored. "
                 "--evals-max-errors=100% never stops"

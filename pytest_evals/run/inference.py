@@ -19,6 +19,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
+from pytest_evals.errors import plural
 from pytest_evals.gates.check import machine_of
 from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.run.batches import WINDOW, Batches, Job
@@ -279,7 +280,7 @@ class Inference:
         """The notes of all models, and about responses that are lost."""
         notes = [note for model in self._models for note in model.notes]
         if self._n_lost:
-            requests = "1 request" if self._n_lost == 1 else f"{self._n_lost} requests"
+            requests = plural(self._n_lost, "request")
             notes.append(
                 f"{requests} in flight had no response when the run ended; the "
                 "provider may charge for them"

@@ -23,7 +23,7 @@ from pytest_evals.core.metric import (
     Totals,
 )
 from pytest_evals.core.registry import Registry
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, plural
 from pytest_evals.scorers import agreement, bootstrap, totals
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus, check_library
 from pytest_evals.scorers.metric_value import plain
@@ -236,7 +236,7 @@ def _brier(pairs: tuple[list[Any], list[Any]]) -> float:
         if not isinstance(gold, int) or not -len(row) <= gold < len(row):
             raise EvalsError(
                 f"the correct answer of value {position} is {gold!r}, "
-                f"but it has {len(row)} choices"
+                f"but it has {plural(len(row), 'choice')}"
             )
     return agreement.brier_score(golds, probabilities)
 

@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_evals.errors import plural
+
 _TYPES: Mapping[str, type] = {
     "string": str,
     "integer": int,
@@ -50,7 +52,7 @@ def bfcl_fault(
     """
     calls = [one for one in calls if isinstance(one[1], Mapping)]
     if len(calls) != len(expected):
-        return f"{len(calls)} calls instead of {len(expected)}"
+        return f"{plural(len(calls), 'call')} instead of {len(expected)}"
     free = [*calls]
     for one_call in expected:
         ((name, accepted),) = one_call.items()

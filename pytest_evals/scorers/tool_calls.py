@@ -22,7 +22,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import call_text, compact
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import DocumentError, EvalsError, plural
 from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.bfcl import bfcl_fault, functions_of, same_name
@@ -215,7 +215,8 @@ def max_calls(most: int, *, name: str = "max_calls") -> AnswerScorer:
 
     def score(response: Response, case: Case) -> Score:
         n = len(response.calls)
-        return binary(n <= most, f"{n} calls, at most {most}", _shown(response))
+        reason = f"{plural(n, 'call')}, at most {most}"
+        return binary(n <= most, reason, _shown(response))
 
     return _scorer(name, score, most=most)
 

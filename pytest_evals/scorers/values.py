@@ -12,7 +12,7 @@ from pytest_evals.core.finite import is_finite
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import compact
-from pytest_evals.errors import EvalsError, abbreviated, suggestion
+from pytest_evals.errors import EvalsError, abbreviated, plural, suggestion
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
@@ -125,7 +125,7 @@ def difference(found: Any, expected: Any, tolerance: float = 0.0, at: str = "$")
         }
     elif isinstance(found, list | tuple) and isinstance(expected, list | tuple):
         if len(found) != len(expected):
-            return f"{at} has {len(found)} items, expected {len(expected)}"
+            return f"{at} has {plural(len(found), 'item')}, expected {len(expected)}"
         both = zip(found, expected, strict=True)
         pairs = {f"{at}[{n}]": pair for n, pair in enumerate(both)}
     elif MISSING in (found, expected):

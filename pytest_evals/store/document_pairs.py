@@ -31,7 +31,7 @@ from pytest_evals.core.reference import (
     logprobs_in,
 )
 from pytest_evals.core.top_logprobs import compact
-from pytest_evals.errors import suggestion
+from pytest_evals.errors import plural, suggestion
 from pytest_evals.store.run_settings import (
     Row,
     Side,
@@ -338,7 +338,7 @@ def counted(ids: Sequence[object]) -> str:
     """``12 documents (a, b, c, d, …)``."""
     named = ", ".join(map(str, ids[:MOST_NAMED]))
     more = ", …" if len(ids) > MOST_NAMED else ""
-    return f"{len(ids):,} document{'s' * (len(ids) != 1)} ({named}{more})"
+    return f"{plural(len(ids), 'document')} ({named}{more})"
 
 
 def document_change(task: str, old: Row, new: Row) -> DocumentChange:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import ENVIRONMENT
+from pytest_evals.errors import plural
 
 Row = Mapping[str, Any]
 
@@ -57,7 +58,7 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     sizes = _limited(before, task), _limited(now, task)
     if sizes[0] != sizes[1] and not is_sample(task, before, now):
         shown = [n_selected(one, task) for one in (before, now)]
-        yield f"{shown[1]} documents instead of {shown[0]} (limit or sample)"
+        yield f"{plural(shown[1], 'document')} instead of {shown[0]} (limit or sample)"
     versions = before.of("versions", task), now.of("versions", task)
     if None not in versions and versions[0] != versions[1]:
         yield f"version {versions[1]} of the task instead of {versions[0]}"

@@ -92,7 +92,7 @@ def check_file(path: Path, option: str) -> None:
             f"cannot write {str(path)!r}: it is a folder\n"
             f"  fix: add the name of a file to {option}"
         )
-    if path.suffix in _SOURCES and path.exists():
+    if path.suffix in _SOURCES and os.path.exists(path):
         raise StoreError(
             f"cannot write {str(path)!r}: the file may be a part of the suite\n"
             f"  fix: name another file with {option}, or remove it"

@@ -461,7 +461,7 @@ def test_documents_without_a_score_matter_if_they_could_reverse_the_verdict():
     hangs = verdict(old, new, errors=set(range(300, 360)), max_drop=0.05)
     assert hangs.outcome is INVALID
     assert hangs.reason == (
-        "60 of 1000 documents have no score (60 errored); the change depends on them"
+        "60 of 1,000 documents have no score (60 errored); the change depends on them"
     )
 
 

@@ -241,11 +241,11 @@ def test_a_value_far_from_the_threshold_has_no_note_on_noise():
 def test_documents_that_were_not_run_make_the_gate_skipped_for_any_value():
     found = verdict("acc >= 0.1", counted(158, 200, n_missing=972), n=1172)
     assert found.outcome is Outcome.SKIPPED
-    assert found.reason == "200 of 1172 documents were run; indicative value 0.790"
+    assert found.reason == "200 of 1,172 documents were run; indicative value 0.790"
     assert found.n_short is None
     found = verdict("acc >= 0.9", counted(0, 0, n_missing=1172), n=1172)
     assert found.outcome is Outcome.SKIPPED
-    assert found.reason == "0 of 1172 documents were run"
+    assert found.reason == "0 of 1,172 documents were run"
 
 
 def test_a_gate_with_a_limit_is_judged_over_the_selected_documents():

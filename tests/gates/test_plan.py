@@ -255,6 +255,11 @@ def test_a_gate_that_can_never_be_decided_names_the_direction(keys, message):
     assert message in weakness(floor(**keys, over="population"), 10)
 
 
+def test_one_answer_is_not_called_answers():
+    text = weakness(floor(min=0.9, over="population"), 1)
+    assert text.startswith("not even 1 correct answer would make it pass")
+
+
 def test_a_bare_threshold_has_no_power_warning():
     assert weakness(floor(min=0.99), 1) == ""
 

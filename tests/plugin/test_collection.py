@@ -172,6 +172,8 @@ ROWS = {
     'doc_to_text: "{{q}}"\ndoc_to_target: "{{target}}"\n',
     "rows.jsonl": '{"q": "a", "target": "x"}\n\n{"q": "b", "target": "x"}\n',
     "both.yaml": "group: both\ntask: [lines]\n",
+    "test_bot.py": "import pytest_evals as ev\n\n\n@ev.eval(score=ev.exact())\n"
+    "def bot():\n    yield ev.case('Hi', target='Hi')\n",
 }
 
 
@@ -200,9 +202,10 @@ def test_editors_open_a_document_at_its_row(rows, editor):
         "evals/table.yaml::table[1]": ("evals/rows.csv", 4),
         "evals/lines.yaml::lines[0]": ("evals/rows.jsonl", 0),
         "evals/lines.yaml::lines[1]": ("evals/rows.jsonl", 2),
+        "evals/test_bot.py::bot[0]": ("evals/test_bot.py", 3),
     }
     if editor:
-        for nodeid in [one for one in lines if "inline" not in one]:
+        for nodeid in [one for one in lines if "rows." in lines[one][0]]:
             lines[nodeid] = (nodeid.partition("::")[0], 0)
     assert found == lines
 

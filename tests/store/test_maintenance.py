@@ -92,7 +92,7 @@ def test_sizes_are_shown_by_model_task_and_age(tmp_path, capsys):
     for expected in ("hf:a", "hf:b", "quiz 3", "zoo 2", "last day 2", "last week 3"):
         assert any(line.startswith(expected) for line in lines), expected
     assert any(line.startswith("runs: 1, ") for line in lines)
-    assert "encoded requests: 1 files, 2.0 kB" in lines
+    assert "encoded requests: 1 file, 2.0 kB" in lines
 
 
 def test_verify_checks_every_checksum_and_key(tmp_path, capsys):

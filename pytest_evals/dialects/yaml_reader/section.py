@@ -179,9 +179,9 @@ class Section:
             if (missing := self._missing_keys.get(near)) in self.problems:
                 self.problems.remove(missing)
             fix = fixes.get(str(key), "")
-            hint = "" if fix else suggestion(key, self._read_keys)
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
+            hint = "" if fix else suggestion(key, dict.fromkeys(self._read_keys))
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
 
 
@@ -205,7 +205,7 @@ def _type_fix(key: str, value: Any, kinds: Sequence[type[Any]]) -> str:
         return f"write the keys below {key} without dashes"
     if list in kinds and isinstance(value, str):
         return f"{key}: [{value!r}]"
-    if str in kinds:
+    if str in kinds and not (list in kinds and isinstance(value, dict)):
         is_number = isinstance(value, int | float)
         return f"{key}: {str(value)!r}" if is_number else f"write {key} as one string"
     if isinstance(value, str) and (int in kinds or float in kinds):

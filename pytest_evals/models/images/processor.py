@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pytest_evals.core.request import Message
-from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.errors import DocumentError, ModelError, plural
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, text_parts
 from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.tokens.chat_template import render_chat
@@ -167,4 +167,4 @@ def on_device(
 
 def _counts(prompts: Sequence[ImagePrompt]) -> str:
     n = len(prompts[0].images)
-    return f"the document has {n} image{'' if n == 1 else 's'}"
+    return f"the document has {plural(n, 'image')}"

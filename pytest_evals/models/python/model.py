@@ -17,7 +17,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.data.calls import error_text
-from pytest_evals.errors import DocumentError, SpendCapError
+from pytest_evals.errors import DocumentError, SpendCapError, plural
 from pytest_evals.models.http.errors import is_transient
 from pytest_evals.models.http.event_loop import BackgroundModel, pause
 from pytest_evals.models.http.retries import Backoff
@@ -181,10 +181,10 @@ class PythonModel(BackgroundModel):
                 "  fix: define restore(messages)"
             )
         if self._sessions is not None and (faults := self._sessions.faults):
-            notes.append(f"{len(faults)} sessions were not closed: {faults[0]}")
+            notes.append(f"not closed: {plural(len(faults), 'session')}: {faults[0]}")
         if self._calls.n_late:
             n = self._calls.n_late
-            calls = "1 call" if n == 1 else f"{n} calls"
+            calls = plural(n, "call")
             notes.append(
                 f"{calls} did not end at the time limit of {self._limit_s:g} s and "
                 f"continued in the background ({self._calls.n_stuck} still running)"

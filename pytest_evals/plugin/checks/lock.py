@@ -30,7 +30,7 @@ from pytest_evals.core.key import canonical, request_keys
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.data.sources import is_of_hub
-from pytest_evals.errors import OptionError
+from pytest_evals.errors import OptionError, plural
 from pytest_evals.models.checkpoint import commit_of, provenance
 from pytest_evals.models.registry import parse_spec
 from pytest_evals.models.repositories import (
@@ -127,7 +127,7 @@ def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
         shown = [f"  {one_line(one)}" for one in lines[:_SHOWN]]
         shown += [f"  and {more:,} more"] * (more > 0)
         raise pytest.UsageError(
-            f"--evals-locked: {n:,} difference{'s' * (n > 1)} from {LOCK}\n"
+            f"--evals-locked: {plural(n, 'difference')} from {LOCK}\n"
             + "\n".join(shown)
             + f"\n  fix: undo them; to accept them, {_WRITE}, and commit {LOCK}"
         )

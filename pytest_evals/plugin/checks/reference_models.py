@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.core.dialogue import JUDGE
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, plural
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.models.compatibility import check_model, overrides_judge
@@ -111,7 +111,7 @@ def run_reference_models(
     terminal = config.pluginmanager.getplugin("terminalreporter")
     for model in models if terminal is not None else ():
         n = len(model.jobs)
-        text = f"reference model: {model.shown} ({n:,} document{'s' * (n != 1)})"
+        text = f"reference model: {model.shown} ({plural(n, 'document')})"
         terminal.write_line(one_line(text))
     try:
         found = answered_by(models, answers_of(config), judge, no_judge=NO_JUDGE)

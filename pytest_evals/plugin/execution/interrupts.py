@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from pytest_evals.errors import plural
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.interrupts import interrupt_main, repeating_interrupts
 
@@ -106,7 +107,7 @@ class Interrupts:
         self._waits = True
         terminal = self._session.config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
-            requests = "1 request" if n_requests == 1 else f"{n_requests} requests"
+            requests = plural(n_requests, "request")
             terminal.ensure_newline()
             terminal.write_line(
                 f"waiting up to {self._session.run.inference.limit_s:g} s for the "

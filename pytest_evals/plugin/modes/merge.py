@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.core.record import Record
-from pytest_evals.errors import StoreError
+from pytest_evals.errors import StoreError, plural
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.result_tests import is_late
@@ -133,7 +133,7 @@ class MergeMode:
         if not self._session.is_first:
             return None
         n = len(self._parts)
-        return f"evals: documents of {n} part{'s' * (n > 1)}; no model is opened"
+        return f"evals: documents of {plural(n, 'part')}; no model is opened"
 
     def _suite_faults(self) -> Iterator[str]:
         """Yield how the tasks here differ from those of the parts."""
@@ -186,7 +186,7 @@ class MergeMode:
             if nodeids:
                 n, listed = len(nodeids), ", ".join(nodeids[:_SHOWN])
                 dots = ", …" * (n > _SHOWN)
-                yield f"{n:,} document{'s' * (n > 1)} {where}: {listed}{dots}"
+                yield f"{plural(n, 'document')} {where}: {listed}{dots}"
 
     def take(self, job: Job) -> Record:
         """Keep a document as its part had it, and return its record."""
@@ -208,7 +208,7 @@ class MergeMode:
         """Fail for tests that failed in a part; write ``parts.json``."""
         for part in self._parts:
             if failed := part.facts["failed_tests"]:  # only the first model has them
-                tests = f"{len(failed)} test{'s' * (len(failed) > 1)}"
+                tests = plural(len(failed), "test")
                 why = f"{tests} failed in part {part.number}: {', '.join(failed)}"
                 self._session.outcome.fail(session, why)
                 self._session.outcome.line = self._session.outcome.line or why

@@ -13,7 +13,7 @@ from collections.abc import Generator
 import pytest
 
 from pytest_evals.core.task import Task
-from pytest_evals.errors import EvalsError, StoreError
+from pytest_evals.errors import EvalsError, StoreError, plural
 from pytest_evals.models.repositories import HubFiles, Repository, download, hub_files
 from pytest_evals.plugin.checks.lock import (
     LOCK,
@@ -122,5 +122,5 @@ def _line(repository: Repository, files: HubFiles, users: list[str]) -> str:
     n = len(files.names)
     return (
         f"{repository_name(repository)}: commit {files.commit[:12]}, "
-        f"{n} file{'s' * (n != 1)}, {shown_size(files.size)} (for {listed(users)})"
+        f"{plural(n, 'file')}, {shown_size(files.size)} (for {listed(users)})"
     )

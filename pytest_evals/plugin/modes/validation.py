@@ -28,6 +28,7 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
+    plural,
 )
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.documents import DocItem
@@ -180,7 +181,7 @@ class ValidationMode:
         if terminal is None or terminal.isatty or now < self._shown + HEARTBEAT_S:
             return
         self._shown = now
-        terminal.write_line(f"evals: {self._n_files:,} files read", flush=True)
+        terminal.write_line(f"evals: {plural(self._n_files, 'file')} read", flush=True)
 
     def _not_told_yet(self, error: TaskFileError) -> TaskFileError:
         """Return the problems that were not reported before: all tasks of a folder
@@ -271,7 +272,7 @@ class ValidationMode:
         unchecked = [one for one in self._notes if one.startswith(UNCHECKED)]
         notes = [f"warning: {one}" for one in self._notes if one not in unchecked]
         if n_more := len(unchecked[MOST_UNCHECKED:]):
-            more = f"{UNCHECKED}{n_more:,} more tasks; -rs lists them"
+            more = f"{UNCHECKED}{plural(n_more, 'more task')}; -rs lists them"
             unchecked[MOST_UNCHECKED:] = [more]
         for text in [*notes, *unchecked]:
             write_text(terminalreporter, text, yellow=True)

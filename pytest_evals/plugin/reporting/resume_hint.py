@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.core.result import INTERRUPTED, is_cut_off
+from pytest_evals.errors import plural
 from pytest_evals.masking.values import masked_text
 from pytest_evals.reports.escape import one_line
 from pytest_evals.store.responses import stored_since
@@ -37,10 +38,10 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     is_kept = session.options.cache != "off"
     started = session.run.config.started.date
     n_stored = stored_since(session.options.dir, started) if is_kept else 0
-    responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
+    responses = f"{plural(n_stored, 'response')} stored"
     cause = "spend cap" if is_capped else partial
     terminal.write_line(
-        f"{cause}: {n_scored:,} of {n_planned:,} documents scored{answered}; "
+        f"{cause}: {n_scored:,} of {plural(n_planned, 'document')} scored{answered}; "
         f"{responses}",
         yellow=True,
     )

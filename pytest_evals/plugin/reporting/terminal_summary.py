@@ -10,6 +10,7 @@ import pytest
 from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Verdict
 from pytest_evals.dialects.task_index.packages import label_of
+from pytest_evals.errors import plural
 from pytest_evals.models.registry import with_address
 from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.messages import fitted, write_text
@@ -35,7 +36,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["task"] = len(session.suite.tasks)
     counts["document"] = n_documents
     counts["gate"] = n_gates
-    counted = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+    counted = ", ".join(plural(n, noun) for noun, n in counts.items())
     model, judge = session.options.model, session.options.judge
     own = not any(run.task.asks_model for run in session.suite.tasks.values())
     tested = "models of the evals" if own else "model of the fixture eval_model"
@@ -81,7 +82,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     for line in lines:
         terminal.write_line(line.text, **line.markup)
     for name, n in session.run.filled.items():
-        left_out = f"{n:,} document{'s' * (n != 1)}"
+        left_out = plural(n, "document")
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
     for text in grouped(session.warnings.new()):
         write_text(terminal, f"warning: {text}", yellow=True)

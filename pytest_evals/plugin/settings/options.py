@@ -245,7 +245,7 @@ def _folder(base: Path, name: str) -> Path:
     if found is None:
         what = f"--evals-include-path: {folder} is not a folder"
         also = f", and no package {name!r} is installed" if name.isidentifier() else ""
-        fix = "\n  fix: name a folder with task files, or a package such as lm_eval"
+        fix = "\n  fix: name a folder with task files, or install a package with them"
         raise pytest.UsageError(what + (similar_file(folder) or also) + fix)
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from pytest_evals.errors import plural
 from pytest_evals.reports.escape import cut
 
 LONGEST = 60
@@ -37,7 +38,7 @@ def cache_info_lines(
     nodeid: str, requests: Sequence[RequestCacheInfo]
 ) -> Iterator[str]:
     """Yield the state of each request, and the parts of its key that differ."""
-    yield f"{nodeid}: {len(requests)} request{'s' * (len(requests) != 1)}"
+    yield f"{nodeid}: {plural(len(requests), 'request')}"
     for n, one in enumerate(requests):
         if one.stored is None:
             yield f"request {n}: not in the store; no similar request is stored"

@@ -11,6 +11,7 @@ from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.returned import returned_text, transcript_text
 from pytest_evals.core.transcript import conversations
+from pytest_evals.errors import plural
 from pytest_evals.reports.escape import cut, one_line, safe_lines, tail
 from pytest_evals.scorers.near_misses import type_fault
 
@@ -108,7 +109,7 @@ def _turns(record: Record, *, is_whole: bool) -> tuple[str, str]:
         shown = one.messages
         if shown[-1]["role"] == "assistant" and not is_whole:
             shown = shown[:-1]
-        times = f"after {one.turns} turn{'s' * (one.turns != 1)}"
+        times = f"after {plural(one.turns, 'turn')}"
         return transcript_text(shown), one.stop_reason and f"{one.stop_reason} {times}"
     return "", ""
 

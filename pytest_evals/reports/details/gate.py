@@ -14,7 +14,7 @@ from pytest_evals.core.node_names import document_start, gate_name, node_label
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.errors import Place
+from pytest_evals.errors import Place, plural
 from pytest_evals.gates.explain import WITHIN_NOISE
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.gates.terms import figure
@@ -113,7 +113,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         n = verdict.metric.n_scored
         if noise:
             shown = one_line(verdict.metric.key.removesuffix(",none"))
-            yield f"{shown}: {noise} over {n:,} documents"
+            yield f"{shown}: {noise} over {plural(n, 'document')}"
     if isinstance(result, GroupResult) and verdict.gate.metric:
         result = result.having(verdict.gate.metric, verdict.gate.filter)
     lacking = {

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
 from pytest_evals.core.token_strings import RequestTokenizer, TokenStrings
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, plural
 from pytest_evals.reports.escape import one_line
 
 _EDGE, _BREAK = "│", "⏎"
@@ -24,7 +24,7 @@ def prompt_lines(
     """Yield the document's requests; a repeated context is omitted. ``tokenizer``
     splits requests into tokens; ``None`` to show text only."""
     n = len(record.requests)
-    yield f"{one_line(name)}: {n} request{'s' * (n != 1)}"
+    yield f"{one_line(name)}: {plural(n, 'request')}"
     if record.error:
         yield f"  error: {one_line(record.error)}"
     before: list[str] = []
@@ -67,7 +67,7 @@ def _rest(request: Request, cut: TokenStrings | None, number: int) -> Iterator[s
     """Yield the scored continuation, or the generation settings."""
     if isinstance(request, Generate):
         stops = ", ".join(repr(text) for text in request.stop) or "the end of text"
-        yield f"  answer: until {stops}; at most {request.max_tokens} tokens"
+        yield f"  answer: until {stops}; at most {plural(request.max_tokens, 'token')}"
         return
     if isinstance(request, Loglikelihood):
         word, text = f"continuation {number}", request.continuation
@@ -85,7 +85,7 @@ def _count(cut: TokenStrings | None, part: int) -> str:
     if cut is None:
         return ""
     n = cut.n_continuation if part else cut.n_context
-    return f" ({n} token{'s' * (n != 1)})"
+    return f" ({plural(n, 'token')})"
 
 
 def _block(pieces: tuple[str, ...]) -> list[str]:

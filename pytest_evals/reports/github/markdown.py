@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from pytest_evals.reports.escape import one_line
 
-_MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
-"""ASCII punctuation: each can be written as a numeric reference (CommonMark 0.31,
+_MARKUP = re.compile(r"[!-/;-@\[-^`{-~]|^:|:(?=\S)|(?<![^\W_])_|_(?![^\W_])")
+"""ASCII punctuation that may be markup: not a colon before a blank, and not a _ between
+letters. Each can be written as a numeric reference (CommonMark 0.31,
 2.5)."""
 _HARMLESS = frozenset("%(),-./;=?'\"{}^+")
 """Punctuation without a meaning inside a line, so that names stay readable."""

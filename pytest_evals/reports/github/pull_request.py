@@ -10,6 +10,7 @@ from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChang
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.record import Status
 from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.errors import plural
 from pytest_evals.gates.terms import figure
 from pytest_evals.reports.details.examples import error_of, ids_by_index
 from pytest_evals.reports.details.gate import gate_lines
@@ -77,8 +78,8 @@ def _head(result: RunResult) -> str:
     n_errors = sum(task.n_errored + task.n_unscored for task in result.tasks)
     n_gates = counts.total()
     outcomes = ", ".join(f"{n} {one.value}" for one, n in _in_order(counts))
-    parts = [f"{outcomes} of {n_gates} gate{'s' * (n_gates != 1)}" * bool(n_gates)]
-    lacking = f"{n_errors:,} document{'s' * (n_errors != 1)} without a score"
+    parts = [f"{outcomes} of {plural(n_gates, 'gate')}" * bool(n_gates)]
+    lacking = f"{plural(n_errors, 'document')} without a score"
     parts += [lacking] * bool(n_errors)
     is_red = n_errors or any(verdict.is_red for verdict in result.verdicts)
     judged = {verdict.outcome for verdict in result.verdicts if not verdict.left_out}
@@ -199,8 +200,8 @@ def _lacking(task: TaskResult, most: int) -> Iterator[tuple[str, str]]:
 
 def _comparison(found: Comparison) -> Iterator[str]:
     n_worse, n_better = len(found.worse), len(found.better)
-    counted = f"{found.n_paired:,} documents, {n_worse} worse, {n_better} better"
-    lines = [f"### Compared with {code(found.name)}: {counted}"]
+    paired = f"{plural(found.n_paired, 'document')}, {n_worse} worse, {n_better} better"
+    lines = [f"### Compared with {code(found.name)}: {paired}"]
     lines += [f"- not compared: {plain(text)}" for text in found.refused]
     lines += [f"- {plain(text)}" for text in found.warnings]
     for one in found.differences:

@@ -11,6 +11,7 @@ from pytest_evals.core.gate import Outcome
 from pytest_evals.core.latency import FIRST_TOKEN, PER_TOKEN, REPLY
 from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
 from pytest_evals.core.run_plan import amount
+from pytest_evals.errors import plural
 from pytest_evals.reports.overview.progress import duration, has_speed
 
 _ARE_UNKNOWN = "requests of unknown cost are"
@@ -73,7 +74,7 @@ def _tokens(result: RunResult) -> str:
         return ""  # the model does not report them
     text = f"tokens: {read:,} in prompts, {made:,} scored or generated"
     n = result.n_requests
-    return f"{text}; {n:,} request{'s' * (n != 1)}" if n else text
+    return f"{text}; {plural(n, 'request')}" if n else text
 
 
 def _responses(result: RunResult) -> str:
@@ -130,7 +131,7 @@ def usage_line(info: Mapping[str, Any]) -> str:
         reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
         n, n_all = int(counts["retries"]), int(counts.get("requests", 0))
         were = "was a retry" if n == 1 else "were retries"
-        parts.append(f"{n:,} of {n_all:,} requests {were}: {reasons}")
+        parts.append(f"{n:,} of {plural(n_all, 'request')} {were}: {reasons}")
     if "cost" in counts:
         n_in, n_out = (
             int(counts.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
@@ -138,8 +139,8 @@ def usage_line(info: Mapping[str, Any]) -> str:
         unknown = int(counts.get("requests_of_unknown_cost", 0))
         least = "at least " if unknown else ""
         parts.append(
-            f"cost {least}{amount(counts['cost'])} for {n_in:,} tokens of prompts and "
-            f"{n_out:,} of answers"
+            f"cost {least}{amount(counts['cost'])} for {plural(n_in, 'token')} of "
+            f"prompts and {n_out:,} of answers"
         )
         if unknown:
             are = "request of unknown cost is" if unknown == 1 else _ARE_UNKNOWN

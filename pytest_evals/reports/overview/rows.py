@@ -11,6 +11,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
+from pytest_evals.errors import plural
 from pytest_evals.gates.terms import (
     figure,
     figure_beside,
@@ -177,7 +178,7 @@ def _claim(verdict: Verdict | None) -> str:
     gate = verdict.gate
     if gate.must_pass:
         n = len(gate.must_pass)
-        return f"{n} document{'s' * (n > 1)}"
+        return plural(n, "document")
     if gate.is_about_documents:
         return str(getattr(gate, gate.document_key))
     if gate.margin is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
+from pytest_evals.errors import plural
 from pytest_evals.gates.terms import figure, shown_change
 from pytest_evals.reports.escape import cut, one_line, tail
 from pytest_evals.reports.overview.table import (
@@ -50,9 +51,8 @@ def comparison_lines(
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:
         n_worse, n_better = len(found.worse), len(found.better)
-        lines.append(
-            TableLine(f"{found.n_paired} documents: {n_worse} worse, {n_better} better")
-        )
+        paired = plural(found.n_paired, "document")
+        lines.append(TableLine(f"{paired}: {n_worse} worse, {n_better} better"))
     lines += [] if brief else _documents(found, width)
     lines += [TableLine(f"not compared: {text}", _RED) for text in found.refused]
     lines += [TableLine(f"warning: {text}", _YELLOW) for text in found.warnings]

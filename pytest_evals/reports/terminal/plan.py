@@ -14,6 +14,7 @@ from pytest_evals.core.run_plan import (
     cap_amount,
     highest_cost,
 )
+from pytest_evals.errors import plural
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.remarks import grouped
@@ -61,8 +62,8 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
         lines += _warning(text, width)
     for task in forecast.tasks:
         if task.n_faults:
-            noun = "document" + "s" * (task.n_faults > 1)
-            message = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
+            faulty = plural(task.n_faults, "document")
+            message = f"{task.name}: {faulty} cannot be prompted"
             lines += _warning(message, width)
     return lines
 
@@ -89,20 +90,15 @@ def _gates(forecast: RunPlan, width: int) -> list[TableLine]:
 
 def _spend(plan: SpendPlan) -> Iterator[str]:
     """Describe requests, tokens, cost and caps; ``~`` marks estimates."""
-    plural = "s" * (plan.n_requests != 1)
-    parts = [f"{plan.n_requests:,} request{plural}"]
+    parts = [plural(plan.n_requests, "request")]
     if plan.n_prompt_tokens is not None:
-        n = f"{plan.n_prompt_tokens:,}"
+        tokens = plural(plan.n_prompt_tokens, "prompt token")
         counts = "" if plan.model else "; tokenizer= counts them"
         estimated = f"at 4 bytes per token{counts}"
-        parts.append(
-            f"{n} prompt tokens"
-            if plan.is_counted
-            else f"~{n} prompt tokens ({estimated})"
-        )
+        parts.append(tokens if plan.is_counted else f"~{tokens} ({estimated})")
         generated = "generated tokens without a limit"
         if plan.most_tokens is not None:
-            generated = f"at most {plan.most_tokens:,} generated tokens"
+            generated = f"at most {plural(plan.most_tokens, 'generated token')}"
         if plan.n_generated is not None:
             generated += f", ~{plan.n_generated:,.0f} by the last run"
         parts.append(generated)
@@ -136,7 +132,7 @@ def _follow_ups(forecast: RunPlan) -> Iterator[str]:
         parts = [f"at most {one.n_requests:,}"]
         spend = one.spend
         if spend is not None and spend.n_prompt_tokens and spend.most_tokens:
-            parts.append(f"at most {spend.most_tokens:,} generated tokens")
+            parts.append(f"at most {plural(spend.most_tokens, 'generated token')}")
         if one.cost is not None:
             parts.append(f"cost at most ~{amount(one.cost)}")
         yield f"follow-up requests to {one.model}: {'; '.join(parts)}"
@@ -148,7 +144,7 @@ def _follow_ups(forecast: RunPlan) -> Iterator[str]:
     costs = [highest_cost(one) for one in forecast.spend]
     costs += [one.cost for one in forecast.follow_ups]
     known = [one for one in costs if one is not None]
-    text = f"in all: at most {n:,} requests"
+    text = f"in all: at most {plural(n, 'request')}"
     if known:
         text += f"; cost at most ~{amount(sum(known))}"
         text += " for models with prices" * (len(known) < len(costs))
@@ -199,9 +195,11 @@ def _wrapped(
 
 
 def _task(one: TaskPlan) -> TableRow:
-    prompts = f"{_short(one.n_characters)} characters"
+    n, noun = one.n_characters, "character"
     if one.n_tokens is not None:
-        prompts = f"~{_short(one.n_tokens)} tokens"
+        n, noun = one.n_tokens, "token"
+    near = "" if one.n_tokens is None else "~"
+    prompts = f"{near}{_short(n)} {noun}{'s' * (n != 1)}"
     return TableRow(
         (
             one_line(one.name),

@@ -86,3 +86,5 @@ def test_mentions_and_links_have_no_effect():
 def test_names_stay_readable_in_the_source():
     assert code("quiz[q1]") == "`quiz[q1]`"
     assert plain("0.625, 5 of 8 (1/2) = 50%") == "0.625, 5 of 8 (1/2) = 50%"
+    assert plain("fix: set max_drop: 0.2") == "fix: set max_drop: 0.2"
+    assert plain(":tada: _a_ b:c") == "&#58;tada: &#95;a&#95; b&#58;c"

@@ -263,7 +263,11 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
             ["nowhere"],
             "error: nowhere: no such file or folder\n",
         ),
-        ([".", "-o", "."], "error: '.' is a folder\n  fix: name a file with -o"),
+        (
+            [".", "-o", "."],
+            "error: cannot write '.': it is a folder\n"
+            "  fix: add the name of a file to -o",
+        ),
     ],
 )
 def test_the_command_reports_errors(given, message, tmp_path, monkeypatch, capsys):

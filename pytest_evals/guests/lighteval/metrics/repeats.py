@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import DocumentError, EvalsError, plural
 from pytest_evals.guests.lighteval.metrics.matches import match_type, matches
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
@@ -92,7 +92,7 @@ class SamplingMetric(SampleLevelComputation):
         if not given or (n is not None and given < n and not self.published):
             needed = n or 1
             raise DocumentError(
-                f"expected at least {needed} answers, got {given}\n"
+                f"expected at least {plural(needed, 'answer')}, got {given}\n"
                 f"  fix: repeats: {needed}"
             )
 
@@ -303,7 +303,7 @@ class AvgAtN(_MetricAtN):
             scores = self.scores(doc, model_response, n)
         elif n > len(model_response.text):
             raise DocumentError(
-                f"avg@{n} needs {n} answers, got {len(model_response.text)}"
+                f"avg@{n} needs {plural(n, 'answer')}, got {len(model_response.text)}"
             )
         else:
             scores = [self.score(doc, text) for text in model_response.text[:n]]
