@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+from itertools import permutations
 
 import pytest
 
@@ -231,6 +232,15 @@ def test_names_of_hub_models_are_their_last_part_and_their_arguments(sums):
     found = ids(sums, "--model=hf:org/gpt2", "--model=hf:org/gpt2,dtype=float16")
     assert found[0] == "sums.yaml::sums[gpt2-a]"
     assert found[3] == "sums.yaml::sums[gpt2,dtype=float16-a]"
+
+
+def test_another_model_renames_none_in_any_order(sums):
+    three = [GOOD, "--model=hf:a/x", "--model=hf:b/x,dtype=float16"]
+    two = {*ids(sums, *three[:2])}
+    for order in permutations(three):
+        found = ids(sums, *order)
+        assert len({*found}) == len(found) == 12
+        assert two < {*found}
 
 
 def test_a_gate_names_its_model(sums):

@@ -146,6 +146,7 @@ DAMAGES = {
         "settings = 7": "row 2: the request does not match its key",
         "response = 7": "row 2: the response does not match its checksum",
         "key = 'text'": "row 2: the response does not match its checksum",
+        "key = zeroblob(32)": "row 2: the response does not match its checksum",
         "checksum = 'text'": "row 2: the response does not match its checksum",
         "model = 'text'": "1 response: the model is missing",
         "stored = 'text'": "",
@@ -192,6 +193,14 @@ def test_every_command_reads_a_damaged_store_and_verify_finds_it(
     is_lost = expected.startswith(("row", "the last"))
     assert n == 6 - is_lost - (expected[:3] == "the")
     assert ("1 damaged" in out) == expected.startswith("row")
+
+
+def test_deleted_rows_in_the_middle_are_as_pruned_ones(tmp_path, capsys):
+    """Documented in ``docs/store.md``."""
+    fill(tmp_path, "abcdef")
+    damage(tmp_path, "DELETE FROM responses WHERE rowid = 3")
+    code, out = run(capsys, tmp_path, "verify")
+    assert (code, "all 5 responses match" in out) == (0, True)
 
 
 @pytest.mark.parametrize("damaged", [cut, without_index])

@@ -17,7 +17,7 @@ from pytest_evals.reports.terminal.models import cells, is_better, notes
 from pytest_evals.store.files import make_folder, replace_text
 
 MOST_COLUMNS = 64
-"""Maximum number of models in the page."""
+"""Maximum number of models in the page; it names the others."""
 _ANSWER = 200
 """Maximum characters of an answer and of a target."""
 _SCRIPTS = ("dom", "unpack", "models")
@@ -49,8 +49,8 @@ def write_models_html(
 
 def _data(found: ModelComparison, pages: Mapping[str, str]) -> dict[str, Any]:
     shown = found.models[:MOST_COLUMNS]
-    more = len(found.models) - len(shown)
-    omitted = [f"{more} more models are not shown"] if more else []
+    rest = ", ".join(found.models[MOST_COLUMNS:])
+    omitted = [f"not shown, after {MOST_COLUMNS} columns: {rest}"] if rest else []
     return {
         "models": shown,
         "pages": {name: pages[name] for name in shown if name in pages},

@@ -15,8 +15,14 @@ import pytest
 
 import pytest_evals.__main__
 import pytest_evals.reports.html
+from pytest_evals.core.model_comparison import (
+    ModelComparison,
+    ModelDocument,
+    ModelMetric,
+)
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.documents import IMPROVED, REGRESSED
+from pytest_evals.reports.html.models import write_models_html
 from pytest_evals.reports.html.write import write_html
 
 ASSETS = Path(pytest_evals.reports.html.__file__).parent / "assets"
@@ -299,3 +305,22 @@ def test_the_wheel_has_style_and_scripts(tmp_path):
     (path,) = builder.build(directory=os.fspath(tmp_path), versions=["standard"])
     names = {Path(name).name for name in zipfile.ZipFile(path).namelist()}
     assert {p.name for p in ASSETS.iterdir()} <= names
+
+
+def test_models_after_the_last_column_are_named(tmp_path):
+    names = [f"m{n}" for n in range(65)] + [HOSTILE]
+    metrics = tuple(
+        ModelMetric(task="t", key="acc,none", model=name, value=n / 100)
+        for n, name in enumerate(names)
+    )
+    document = ModelDocument(task="t", id="a", correct=(True,) * 66, answers=(*names,))
+    found = ModelComparison(
+        models=(*names,), reference="m0", metrics=metrics, documents=(document,)
+    )
+    write_models_html(found, tmp_path / "r.html", {})
+    page = (tmp_path / "r.html").read_text("utf-8")
+    data = block(page, "models")
+    assert data["models"] == data["documents"][0]["answers"] == names[:64]
+    assert len(data["metrics"][0]["cells"]) == 64
+    assert data["refused"] == [f"not shown, after 64 columns: m64, {HOSTILE}"]
+    assert "<script>alert(1)" not in page
