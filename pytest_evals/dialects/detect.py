@@ -176,7 +176,7 @@ def dialect(raw: bytes) -> str | None:
 
 
 _SIGN = re.compile(
-    rb"""(?:^|[\s{,"'])(?:%s|gates|group|definition|scorers|task_specifications)["']?
+    rb"""(?:^|[\s{,"'])(?:%s|\w*gates?\w*|group|definition|scorers|task_specifications)["']?
     [ \t]*:"""
     % "|".join(OWN_KEYS).encode(),
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
