@@ -262,10 +262,13 @@ def misplaced_gates(values: Mapping[Any, Any]) -> Iterator[str]:
     """Yield the outermost keys of lists of gates that nothing reads, because they are
     in another key than the metadata or a group's members."""
     for key, one in inner(values):
-        if key not in ("gates", "metadata", "task"):
-            given = value_of(one, "gates")
-            if isinstance(given, list) and are_gates(given):
-                yield key
+        lists = (
+            value
+            for name, value in one.items()
+            if "gate" in str(name).casefold() and isinstance(value, list)
+        )
+        if key not in ("gates", "metadata", "task") and any(map(are_gates, lists)):
+            yield key
 
 
 def inner(

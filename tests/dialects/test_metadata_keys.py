@@ -129,6 +129,7 @@ def test_gates_that_are_not_a_list_stay_an_error(warnings):
     [
         "generation_kwargs: {until: [x], gates: [acc >= 0.5]}",
         "task_list: [{gates: [acc >= 0.5]}]",
+        "generation_kwargs: {until: [x], my_Gate: [acc >= 0.5]}",
         "dataset_kwargs: {data_files: {gates: [acc >= 0.5]}}",
     ],
 )
