@@ -72,14 +72,15 @@ def _judge(prog: str, arguments: Sequence[str]) -> int:
         baseline = _same_name(baseline, run)
         baseline = with_names_of(baseline, run.results.get("node_ids") or {})
         pairs = RunPairs(run, baseline)
+    span = options.range or SHARE
     found = judged(
         run,
         gates,
         pairs=pairs,
         policy=options.inconclusive,
-        span=options.range or SHARE,
+        span=span,
     )
-    changes = None if pairs is None else pairs.comparison(str(options.baseline))
+    changes = None if pairs is None else pairs.comparison(str(options.baseline), span)
     notes = [note for one in (run, baseline) for note in getattr(one, "notes", ())]
     notes += _assumed(found.result.verdicts) if options.range is None else ()
     sys.stdout.write(shown(found, changes, [*dict.fromkeys(notes)]))

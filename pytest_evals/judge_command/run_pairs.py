@@ -4,14 +4,18 @@ the comparison."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
 from pytest_evals.core.comparison import Comparison, DocumentChange
+from pytest_evals.core.metric import Span
 from pytest_evals.core.reference import MIN_OVERLAP, Overlap, Reference
 from pytest_evals.judge_command.columns import ColumnRun
 from pytest_evals.result_files.documents import NO_FILTER
 from pytest_evals.run.comparison import paired
+from pytest_evals.run.metric_changes import MEAN
+from pytest_evals.scorers.metrics import METRICS
 from pytest_evals.store.document_pairs import counted, document_change, refer
 from pytest_evals.store.history import EarlierRun
 from pytest_evals.store.run_settings import Row, Side
@@ -41,10 +45,15 @@ class RunPairs:
             self._known[name, task] = found
         return self._known[name, task]
 
-    def comparison(self, name: str) -> Comparison:
-        """The changes. ``name``: that of the baseline in reports."""
+    def comparison(self, name: str, span: Span) -> Comparison:
+        """The changes. ``name``: that of the baseline in reports. ``span``: the range
+        of scores of unknown metrics, as for gates."""
         if self._columns is None:
-            return paired(name, *self._sides).comparison
+            numbers = self._run.results.get("results", {})
+            keys = [(task, key) for task in numbers for key in numbers[task]]
+            unknown = [one for one in keys if one[1].partition(",")[0] not in METRICS]
+            methods = dict.fromkeys(unknown, replace(MEAN, limits=span))
+            return paired(name, *self._sides, methods).comparison
         return self._columns.comparison(name, *self._run.tasks)
 
     @property

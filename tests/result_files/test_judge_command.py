@@ -13,6 +13,7 @@ import pytest
 
 from pytest_evals.__main__ import main
 from pytest_evals.judge_command import columns
+from tests.result_files.formats import lm_eval
 
 DROP = '{"metric": "acc", "max_drop": 0.02}'
 
@@ -416,3 +417,21 @@ def test_answers_that_are_not_in_the_files_do_not_agree(rows, tmp_path, capsys):
     for path in paths:
         write(tmp_path / path, [row | {"answer": "a"} for row in rows])
     assert main(["judge", paths[0], gate, "--baseline", paths[1]]) == 0
+
+
+@pytest.mark.parametrize(("span", "is_proven"), [("0,1", True), ("0,30", False)])
+def test_the_table_of_changes_has_the_range_of_the_gates(
+    span, is_proven, tmp_path, capsys
+):
+    """10 of 200 documents are worse and none is better: a proven drop of a share."""
+    sides = []
+    for name, n_wrong in (("new", 10), ("old", 0)):
+        folder = tmp_path / name
+        lm_eval(folder, {f"q{i}": float(i >= n_wrong) for i in range(200)})
+        for path in folder.rglob("*.json*"):  # a metric of unknown range
+            path.write_text(path.read_text().replace("exact_match", "polite"))
+        sides.append(str(folder))
+    gate = '{"metric": "polite", "max_drop": 0.5}'
+    main(["judge", sides[0], gate, "--baseline", sides[1], f"--range={span}"])
+    low, high = re.findall(r"-0\.050 +\[(\S+), (\S+)\]", capsys.readouterr().out)[0]
+    assert (float(high) < 0) == (float(low) > -0.2) == is_proven
