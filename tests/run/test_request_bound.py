@@ -59,7 +59,8 @@ def test_conversations_are_counted_after_their_first_turn():
     talk = ev.case(turns=["one", "two", "three"])
     judge = ev.judge("Good? {{transcript}}")
     assert counts(talk, score=[judge]) == {"": 2, "judge": 2}
-    assert counts(talk, talk, score=["checks"], repeats=2) == {"": 8}
+    checked = ev.case(turns=["one", "two", "three"], checks=[{"contains": "x"}])
+    assert counts(checked, checked, score=["checks"], repeats=2) == {"": 8}
 
 
 def test_simulated_users_use_all_turns_and_write_each_message_twice():

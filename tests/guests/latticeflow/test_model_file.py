@@ -320,7 +320,10 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
             "{trusted_ca: '%%'}}}",
             "m.yaml:3: trusted_ca must be a base64-encoded certificate",
         ),
-        ("rate: 3\nconfig: {url: 'http://h'}", "m.yaml:3: a model has no key 'rate'"),
+        (
+            "rate: 3\nconfig: {url: 'http://h'}",
+            "m.yaml:3: a model has no key 'rate'; did you mean 'rate_limit'?",
+        ),
         (
             "max_requests: 0\nconfig: {url: 'http://h'}",
             "m.yaml:3: the model's max_requests is '0'; write a whole number from 1",

@@ -31,7 +31,8 @@ import pytest
         ),
         (
             "- {type: string_equals, ground_truth: a, truth: b}",
-            "./t.yaml:2: a scorer of type string_equals has no key 'truth'",
+            "./t.yaml:2: a scorer of type string_equals has no key 'truth'; known: "
+            "type, key, purpose, display_name, ground_truth, value, metrics",
         ),
         (
             "- {type: string_equals, ground_truth: a, purpose: fun}",

@@ -311,10 +311,15 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
             "./t.yaml:1: unknown solver 'single_turn'; did you mean "
             "'single_turn_solver'?\n  fix: type: single_turn_solver",
         ),
-        ("type: [python]", "./t.yaml:1: type must be a string, not a list"),
+        (
+            "type: [python]",
+            "./t.yaml:1: type must be a string, not a list\n"
+            "  fix: write type as one string",
+        ),
         (
             CHAT + "seed: 3",
-            "./t.yaml:8: a solver of type single_turn_solver has no key 'seed'",
+            "./t.yaml:8: a solver of type single_turn_solver has no key 'seed'; known: "
+            "message_format, postprocessor, type, input_builder",
         ),
         (
             "type: single_turn_solver",
