@@ -184,8 +184,7 @@ class GateEstimate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEstimate(GateEstimate):
     """The change of a metric over the same documents: ``now - before``, or ``now /
-    before - 1`` if ``scale`` is ``log1p``.
-    """
+    before - 1`` if ``scale`` is ``log1p``."""
 
     before: Value  # value in the baseline; exact if documents are counted
     now: Value

@@ -111,8 +111,7 @@ class GaffkeLimits:
 @dataclass(frozen=True)
 class BoundedMean(GaffkeLimits):
     """The mean of values in a known range, or a ratio of sums, as an
-    :class:`~.interval_methods.IntervalEstimate`.
-    """
+    :class:`~.interval_methods.IntervalEstimate`."""
 
     value: float
     stderr: float  # its standard error; cluster-robust if there are clusters

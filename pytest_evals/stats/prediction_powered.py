@@ -46,8 +46,7 @@ Quantiles = Sequence[tuple[float, float]]
 @dataclass(frozen=True)
 class RectifiedMean:
     """The mean of human ratings, as an
-    :class:`~.interval_methods.IntervalEstimate`.
-    """
+    :class:`~.interval_methods.IntervalEstimate`."""
 
     rectifier: IntervalEstimate  # mean of ``Y - weight f`` over the labelled documents
     judged: IntervalEstimate  # mean of f: exact for the documents of a run

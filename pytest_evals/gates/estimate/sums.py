@@ -1,6 +1,5 @@
 """Confidence limits of numbers that are computed from sums over documents: means, F1,
-BLEU. Bootstrap for all others, such as medians.
-"""
+BLEU. Bootstrap for all others, such as medians."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def limits_of(
     values: Sequence[Any], limits: tuple[float, float] | None
 ) -> tuple[float, float] | None:
     """The range of the values of a mean, ``None`` if it is unknown or infinite, or a
-    value is outside of it.
-    """
+    value is outside of it."""
     if limits is None or not all(map(math.isfinite, limits)):
         return None
     low, high = limits
