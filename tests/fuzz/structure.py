@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 import yaml
@@ -295,7 +296,10 @@ def _renamed_gates(files: Files, name: str, rng: random.Random) -> str:
     path = f"other/{new[9:]}" if new.startswith("../") else f"evals/{new}"
     if new.endswith("toml"):
         raw = raw.replace(b"gates:\n  - ", b'gates = ["').replace(b"0.9\n", b'0.9"]\n')
-    files[path] = json.dumps(yaml.safe_load(raw)).encode() if "json" in new else raw
+    if "json" in new:
+        with suppress(yaml.YAMLError, TypeError):  # it may be damaged already
+            raw = json.dumps(yaml.safe_load(raw)).encode()
+    files[path] = raw
     return f"renamed to {path}"
 
 
