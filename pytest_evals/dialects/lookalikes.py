@@ -141,10 +141,10 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
     try:
         values = load(text) if load else read_yaml(path).values
     except (TaskFileError, ValueError, RecursionError) as error:
-        lost = None
-        if isinstance(error, TaskFileError) and YAML_NAME.match(path.name):
-            lost = _unreadable(error.problems[0], text)
-        return lost.problem if lost else None
+        fault = Problem(f"invalid {path.suffix[1:].upper()}: {error}", Place(path, 1))
+        if isinstance(error, TaskFileError):
+            fault = error.problems[0]
+        return _lost(path, fault, text)
     found = resemblance(values) if isinstance(values, dict) else None
     if found is None and YAML_NAME.match(path.name) and (below := _below(values)):
         _, found = below
@@ -159,6 +159,18 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
     what = f"looks like {found}, but its name does not end in .yaml"
     fix = f"write it as YAML in {name}" if load else f"rename it to {name}"
     return Problem(what, place, fix)
+
+
+def _lost(path: Path, fault: Problem, text: str) -> Problem | None:
+    """Return the error of a file that cannot be read and has another name."""
+    is_gates = is_gates_name(path)
+    if not (is_gates or YAML_NAME.match(path.name)):
+        return None
+    if lost := _unreadable(fault, text):
+        return lost.problem
+    what = f"looks like a gates file, but cannot be read: {fault.what}"
+    is_lost = is_gates and GATE_TEXT.search(text)
+    return Problem(what, fault.where, fault.fix) if is_lost else None
 
 
 _ONLY_GATES_FILES = f"but only {' and '.join(GATES_FILES)} are read"

@@ -129,6 +129,21 @@ def test_a_gates_file_is_not_run_by_itself(message_about):
     assert "read with the tasks in its folder and below, not on its own" in message
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("gates.json", "gates:\r   - q/acc > 0.9\r  - q/acc > 0\r", "invalid YAML: "),
+        ("gate.json", '{"gates": ["acc > 0.9",}', "invalid JSON: "),
+        ("gates.toml", 'gates = ["acc > 0.9"\n[x', "invalid TOML: "),
+    ],
+)
+def test_a_broken_gates_file_with_another_name_is_reported(
+    message_about, name, text, why
+):
+    message = message_about(text, name)
+    assert f"looks like a gates file, but cannot be read: {why}" in message
+
+
 def test_encoding_and_file_extension_are_reported(message_about):
     latin = "ggates: [quiz/exact >= 0.9]  # é".encode("latin-1")
     message = message_about(latin, "gates (1).yaml")
