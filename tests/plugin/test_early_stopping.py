@@ -84,7 +84,7 @@ def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
             f"one *{n}/600* >= 0.7 *passed (early)",
             f"one::exact_match passed (early): holds, decided after {n} of 600 docum*",
             "*the full run would agree with a probability of at least 99%*",
-            f"baseline 'main' is not saved: {n + N} of 1200 documents were run",
+            f"baseline 'main' is not saved: {n + N} of 1,200 documents were run",
         ]
     )
     assert done.ret == 1
@@ -93,7 +93,7 @@ def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
     assert (early["outcome"], early["early"], whole["early"]) == ("passed", True, False)
     assert early["interval"]["low"] > 0.7
     assert early["interval"]["low"] < 0.9 < early["interval"]["high"]
-    assert results["partial"] == f"{n + N} of 1200 documents were run"
+    assert results["partial"] == f"{n + N} of 1,200 documents were run"
     assert results["counts"]["one"]["missing"] == N - n
 
 
