@@ -252,10 +252,12 @@ def has_gates(values: Mapping[Any, Any]) -> bool:
 
 
 def _lists_gates(values: Mapping[Any, Any]) -> bool:
-    return any(
-        are_gates(value) and nearest("gates", [str(key).casefold()], _LEAST)
-        for key, value in values.items()
-    )
+    return any(_is_for_gates(key) and are_gates(one) for key, one in values.items())
+
+
+def _is_for_gates(key: object) -> bool:
+    name = str(key).casefold()
+    return "gate" in name or bool(nearest("gates", [name], _LEAST))
 
 
 def misplaced_gates(values: Mapping[Any, Any]) -> Iterator[str]:
@@ -265,7 +267,7 @@ def misplaced_gates(values: Mapping[Any, Any]) -> Iterator[str]:
         lists = (
             value
             for name, value in one.items()
-            if "gate" in str(name).casefold() and isinstance(value, list)
+            if isinstance(value, list) and "gate" in str(name).casefold()
         )
         if key not in ("gates", "metadata", "task") and any(map(are_gates, lists)):
             yield key

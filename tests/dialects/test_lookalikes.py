@@ -45,6 +45,11 @@ def message_about(tmp_path, monkeypatch):
         ("- x:\n    y:\n      - promt: a\n        gates: [a > 0]\n", 1, "not a list"),
         ("x:\n  - y: {prompt: a, gates: [a > 0]}\n", 1, "its keys are below 'x'"),
         (
+            "x: {prompt: '{{q}}', rows: [], metadata: {quality_gates: [a > 0]}}\n",
+            1,
+            "its keys are below 'x'",
+        ),
+        (
             "x: &x {prompt: '{{q}}', rows: [], metadata: {my_gates: [a > 0]}}\n"
             "<<: *x\n",
             1,

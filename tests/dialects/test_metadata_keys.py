@@ -155,5 +155,6 @@ def test_gates_in_another_key_of_an_eval_are_an_error(tmp_path, line):
 
 def test_a_column_named_gates_may_have_text(tmp_path):
     path = tmp_path / "e.yaml"
-    path.write_text('prompt: "{{gates}}"\nrows: [{gates: "> 5", target: x}]\n')
+    row = '{gates: "> 5", dates: ["> 2020"], target: x}'
+    path.write_text(f'prompt: "{{{{gates}}}}"\nrows: [{row}]\n')
     assert len(load_eval_tasks(path, TaskOptions())) == 1
