@@ -14,7 +14,7 @@ from pytest_evals import judge_gate
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import ComparedValues, Reference
-from pytest_evals.core.result import TaskResult
+from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Aggregate, Group, Task
 from pytest_evals.errors import Place
 from pytest_evals.gates.judge import judge
@@ -172,12 +172,6 @@ def _sampled_group(
             rest={"acc,none": before[n:]} if whole > n else {},
             n=whole,
         )
-    group = Group(
-        name="g",
-        source=HERE,
-        children=tuple(one.task for one in results.values()),
-        aggregates=(Aggregate(metric="acc"),),
-    )
     gate = read_gate(
         {"metric": "acc", "baseline": "main", "max_drop": repr(-truth), "over": "run"},
         task="g",
@@ -185,7 +179,7 @@ def _sampled_group(
     )
     found = judge(
         gate,
-        summarise_group(group, results),
+        _group(results, "acc"),
         find=lambda _, task: references[task],
     )
     return str(found.outcome)
@@ -260,17 +254,9 @@ def _group_with_outliers(
         )
         for i, n in enumerate(sizes)
     }
-    group = Group(
-        name="g",
-        source=HERE,
-        children=tuple(one.task for one in results.values()),
-        aggregates=(Aggregate(metric="marks"),),
-    )
     mean = (1 - share) / 2 + share * 20
     gate = {"metric": "marks", "max": repr(mean), "over": "population"}
-    found = judge(
-        read_gate(gate, task="g", source=HERE), summarise_group(group, results)
-    )
+    found = judge(read_gate(gate, task="g", source=HERE), _group(results, "marks"))
     return str(found.outcome)
 
 
@@ -319,16 +305,21 @@ def groups() -> Iterator[Cell]:
                 f"t{i}": _result(f"t{i}", "acc", (rng.random(n) < rate).astype(int))
                 for i, n in enumerate(sizes)
             }
-            group = Group(
-                name="g",
-                source=HERE,
-                children=tuple(one.task for one in results.values()),
-                aggregates=(Aggregate(metric="acc"),),
-            )
-            return _judged(summarise_group(group, results), "acc", rate)
+            return _judged(_group(results, "acc"), "acc", rate)
 
         name = f"{len(sizes)} tasks, {rate:g}"
         yield sampled("group", name, sum(sizes), sample)
+
+
+def _group(results: dict[str, TaskResult], metric: str) -> GroupResult:
+    """A group of these tasks, weighted by size."""
+    group = Group(
+        name="g",
+        source=HERE,
+        children=tuple(one.task for one in results.values()),
+        aggregates=(Aggregate(metric=metric),),
+    )
+    return summarise_group(group, results)
 
 
 def _judged(result: Any, name: str, truth: float) -> str:

@@ -74,9 +74,13 @@ def steps_of(
         return _paired_steps(gate, n, old or {})
     if not has_limits(gate):
         cuts = [_point(bound, Fraction(bound.value) * n) for bound in gate.bounds]
-        return Steps(**_combined(cuts), share=_from_0_to_1, unit=1 / n)
-    cuts = [_noisy(replace(gate, bounds=(b,)), n) for b in gate.bounds]
-    return Steps(**_combined(cuts), share=_0_or_1, unit=1 / n)
+        share = _from_0_to_1
+    else:
+        cuts = [_noisy(replace(gate, bounds=(b,)), n) for b in gate.bounds]
+        share = _0_or_1
+    # Between two bounds, the full run knows the verdict at the extremes only.
+    lacks = len(gate.bounds) < 2
+    return Steps(**_combined(cuts), share=share, may_lack=lacks, unit=1 / n)
 
 
 def _refusal(gate: Gate, metric: Metric | None) -> str:

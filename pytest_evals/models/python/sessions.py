@@ -56,7 +56,7 @@ class AppSessions:
     restored_s: dict[Request, float] = field(default_factory=dict)
     """Seconds before a turn that its session has taken to be restored."""
     apart: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Keeps spans of earlier turns out of the trace of a turn."""
+    """A context in which the spans of earlier turns are ignored."""
     _waiting: dict[Key, list[AppSession]] = field(default_factory=dict)
     """Received messages → sessions that wait for the next turn."""
     _open: set[AppSession] = field(default_factory=set)
