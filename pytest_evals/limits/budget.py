@@ -51,11 +51,8 @@ def begin() -> None:
 
 
 def spend(size: int) -> None:
-    """Subtract the characters of a string that is created.
-
-    Raises:
-        TemplateLimitError: The budget is exceeded.
-    """
+    """Subtract the characters of a string that is created. Raises TemplateLimitError if
+    the budget is exceeded."""
     _NOW.size = left = _NOW.size - size
     if left < 0 or size > LARGEST:
         raise TemplateLimitError(
@@ -65,11 +62,8 @@ def spend(size: int) -> None:
 
 
 def step(n: int = 1) -> None:
-    """Subtract loop iterations.
-
-    Raises:
-        TemplateLimitError: The budget or the time limit is exceeded.
-    """
+    """Subtract loop iterations. Raises TemplateLimitError if the budget or the time
+    limit is exceeded."""
     _NOW.steps = left = _NOW.steps - n
     if left < 0:
         raise TemplateLimitError(

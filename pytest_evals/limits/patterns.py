@@ -35,11 +35,8 @@ class PatternLimitError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class BoundedPattern:
-    """A regular expression with limits.
-
-    Args:
-        longest: Maximum length of a string whose results cannot be too long together.
-    """
+    """A regular expression with limits. ``longest``: maximum length of a string whose
+    results cannot be too long together."""
 
     regex: re.Pattern[str]
     longest: int
@@ -119,11 +116,8 @@ class BoundedPattern:
 
 
 def compiled(pattern: str, flags: int = 0) -> BoundedPattern:
-    """Return the compiled pattern.
-
-    Raises:
-        re.error: It is not a valid regular expression.
-    """
+    """Return the compiled pattern. Raises re.error if it is not a valid regular
+    expression."""
     try:
         return _compiled(pattern, int(flags))
     except (OverflowError, RecursionError, MemoryError) as error:
@@ -154,11 +148,7 @@ class _Timer:
         signal.signal(signal.SIGVTALRM, self._interrupt)
 
     def limited(self, search: Callable[[], T]) -> T:
-        """Return the result of a search.
-
-        Raises:
-            _OvertimeError: It takes too long.
-        """
+        """Return the result of a search. Raises _OvertimeError if it takes too long."""
         self._end = time.thread_time() + SECONDS
         try:
             try:

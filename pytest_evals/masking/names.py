@@ -56,13 +56,10 @@ _OF_TEXT = _set(
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str, *, loose: bool = False) -> bool:
-    """Return whether values under a name are secret.
-
-    Args:
-        name: Words in any case style: ``api_key``, ``X-Api-Key``, ``apiKey``.
-        loose: Whether signatures and names that end in ``key`` are secret, with few
-            exceptions; used for model arguments, URLs and environment variables.
-    """
+    """Return whether values under a name are secret. ``name``: words in any case style:
+    ``api_key``, ``X-Api-Key``, ``apiKey``. ``loose``: whether signatures and names that
+    end in ``key`` are secret, with few exceptions; used for model arguments, URLs and
+    environment variables."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] == "value"):
         words.pop()

@@ -85,12 +85,8 @@ _OF_QUERY = frozenset({"code"})
 
 def masked(value: T, *, loose: bool = False) -> T:
     """Return JSON-like values with masked secrets; equal to the input if there are
-    none.
-
-    Args:
-        value: Mappings and lists at any depth.
-        loose: As for :func:`is_secret_name`.
-    """
+    none. ``value``: mappings and lists at any depth. ``loose``: as for
+    :func:`is_secret_name`."""
     found: T = _masked(value, loose, _replaced)
     return found
 
@@ -160,12 +156,8 @@ def _without_secrets(value: Any) -> Any:
 
 
 def learn(values: object, source: bytes) -> None:
-    """Register the secrets in the values of a file.
-
-    Args:
-        values: As for :func:`masked`.
-        source: The bytes of the file: most contain nothing that could be secret.
-    """
+    """Register the secrets in the values of a file. ``values``: as for :func:`masked`.
+    ``source``: the bytes of the file: most contain nothing that could be secret."""
     if _SUSPECT.search(source):
         masked(values)
 

@@ -56,11 +56,8 @@ class ServerConnection:
     def run(
         self, mode: str, limits: Mapping[str, Any], codes: Sequence[Any]
     ) -> dict[str, Any]:
-        """Run a job; return the server's reply.
-
-        Raises:
-            ServerEnded: A program ended the server.
-        """
+        """Run a job; return the server's reply. Raises ServerEnded if a program ended
+        the server."""
         header = frame({"mode": mode, "limits": dict(limits)})
         try:
             self._send(b"".join([header, *map(frame, codes)]))

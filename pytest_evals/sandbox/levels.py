@@ -82,15 +82,9 @@ class ServerStart:
 
 
 def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart:
-    """Return how the servers of a level are started.
-
-    Args:
-        level: Any level but ``auto``.
-        image: Image of the level ``docker``; empty for Python's own of this version.
-
-    Raises:
-        SandboxError: The level's program is not installed.
-    """
+    """Return how the servers of a level are started. ``level``: any level but ``auto``.
+    ``image``: image of the level ``docker``; empty for Python's own of this version.
+    Raises SandboxError if the level's program is not installed."""
     environment = {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",

@@ -108,11 +108,8 @@ class Sandbox:
 
     @cached_property
     def _start(self) -> ServerStart:
-        """How servers start; the level is tried once.
-
-        Raises:
-            SandboxError: The requested level does not work.
-        """
+        """How servers start; the level is tried once. Raises SandboxError if the
+        requested level does not work."""
         if self._requested != "auto":
             return self._tried(self._requested)
         try:
@@ -147,20 +144,14 @@ class Sandbox:
         return self.level in CONFINED
 
     def may_run(self, *, consents: bool) -> bool:
-        """Return whether a task may run programs of a model here.
-
-        Args:
-            consents: Whether the task's options allow it at every level.
-        """
+        """Return whether a task may run programs of a model here. ``consents``: whether
+        the task's options allow it at every level."""
         self.is_expected = True
         return consents or self.consents or self.is_boundary
 
     def check_consent(self) -> None:
-        """Require consent for code that a model wrote.
-
-        Raises:
-            EvalsError: The level is not a security boundary, and consent is missing.
-        """
+        """Require consent for code that a model wrote. Raises EvalsError if the level
+        is not a security boundary, and consent is missing."""
         if not (self.consents or self.is_boundary):
             why = f": {self.fallback}" if self.fallback else ""
             raise EvalsError(
@@ -208,10 +199,7 @@ class Sandbox:
     def call(
         self, code: str, name: str, arguments: Sequence[Any], limits: ProgramLimits
     ) -> tuple[bool, Any]:
-        """Call a function of a program.
-
-        Args:
-            arguments: JSON values.
+        """Call a function of a program. ``arguments``: JSON values.
 
         Returns:
             Whether it returned plain data, and the data.

@@ -19,11 +19,8 @@ class _Session:
 
 
 def parse_level(text: str) -> tuple[LevelName, str]:
-    """Return level and image of ``docker:python:3.12``.
-
-    Raises:
-        ValueError: It is not a level.
-    """
+    """Return level and image of ``docker:python:3.12``. Raises ValueError if it is not
+    a level."""
     name, _, image = text.partition(":")
     if name not in LEVELS or (":" in text and not (name == "docker" and image)):
         raise ValueError(f"expected {LEVEL_FORM}")
@@ -31,11 +28,8 @@ def parse_level(text: str) -> tuple[LevelName, str]:
 
 
 def set_sandbox(level: str, *, consents: bool) -> None:
-    """Set the sandbox of this process and end the previous one.
-
-    Raises:
-        OptionError: The level does not exist.
-    """
+    """Set the sandbox of this process and end the previous one. Raises OptionError if
+    the level does not exist."""
     end_sandbox()
     try:
         name, image = parse_level(level)

@@ -29,12 +29,8 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 def execution(source: str, inputs: Collection[str] = ()) -> str:
     """Return the first use of a name that executes strings, as ``exec (line 3)``, or an
-    empty text.
-
-    Args:
-        inputs: Functions that make prompts and never see model output. What only they
-            and the statements of the module itself use is ignored.
-    """
+    empty text. ``inputs``: functions that make prompts and never see model output. What
+    only they and the statements of the module itself use is ignored."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

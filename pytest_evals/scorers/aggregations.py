@@ -92,13 +92,8 @@ def estimate(
     The standard error is ``None`` if lm-eval reports ``N/A``, for a single document,
     and if it is not finite. Several numbers have none.
 
-    Args:
-        iterations: Replicates of the bootstrap; 0 disables standard errors, as in
-            lm-eval.
-
-    Raises:
-        EvalsError: The aggregation does not accept the values.
-    """
+    ``iterations``: replicates of the bootstrap; 0 disables standard errors, as in
+    lm-eval. Raises EvalsError if the aggregation does not accept the values."""
     try:
         read = aggregation.read(values)
         value = (aggregation.several or aggregation.value)(read)
@@ -254,12 +249,9 @@ def _corpus(name: str) -> Aggregation:
 
 
 def _all_correct(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[int]:
-    """Whether all answers of each group are correct, in the order of groups.
-
-    Args:
-        key: The group of an answer's row.
-        values: Pairs of an answer (true or false) and its row.
-    """
+    """Whether all answers of each group are correct, in the order of groups. ``key``:
+    the group of an answer's row. ``values``: pairs of an answer (true or false) and its
+    row."""
     groups: dict[Any, bool] = {}
     for answer, row in values:
         correct = (row["label"] == 1) == answer

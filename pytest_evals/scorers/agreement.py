@@ -13,11 +13,8 @@ from typing import Any, Literal
 
 
 def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> None:
-    """Check that binary F1 is defined: at most two labels, one of them 1.
-
-    Raises:
-        ValueError: There are more than two labels, or two without a 1.
-    """
+    """Check that binary F1 is defined: at most two labels, one of them 1. Raises
+    ValueError if there are more than two labels, or two without a 1."""
     labels = {*golds, *predictions}
     if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
         shown = ", ".join(sorted(map(repr, labels))[:5])
@@ -30,10 +27,7 @@ def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> 
 
 def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> float:
     """Return the binary F1 of label 1; 0 if label 1 is neither expected nor predicted.
-
-    Raises:
-        ValueError: As in :func:`check_binary`.
-    """
+    Raises ValueError as in :func:`check_binary`."""
     check_binary(golds, predictions)
     counts = Counter(
         (gold == 1, prediction == 1)
@@ -62,12 +56,9 @@ def averaged_f1(
     average: Literal["macro", "micro", "weighted"],
 ) -> float:
     """Return the F1 over all labels; equals scikit-learn's with the same ``average``.
-
-    Args:
-        counts: Number of documents for each pair of reference and predicted label; not
-            empty.
-        average: ``micro`` for the fraction of correct labels, ``macro`` for the mean of
-            the labels' F1, ``weighted`` for their mean weighted by reference frequency.
+    ``counts``: number of documents for each pair of reference and predicted label; not
+    empty. ``average``: ``micro`` for the fraction of correct labels, ``macro`` for the
+    mean of the labels' F1, ``weighted`` for their mean weighted by reference frequency.
     """
     total = sum(counts.values())
     if average == "micro":
@@ -102,11 +93,8 @@ def brier_score(
     golds: Sequence[int], probabilities: Sequence[Sequence[float]]
 ) -> float:
     """Return the Brier score: the mean squared distance between the probabilities and
-    the one-hot vector of the reference label.
-
-    Raises:
-        IndexError: A reference label is out of range.
-    """
+    the one-hot vector of the reference label. Raises IndexError if a reference label is
+    out of range."""
     total = 0.0
     for gold, row in zip(golds, probabilities, strict=True):
         total += squared_distance(gold, row)
@@ -115,10 +103,7 @@ def brier_score(
 
 def squared_distance(gold: int, row: Sequence[float]) -> float:
     """Return the squared distance between one document's probabilities and the one-hot
-    vector of its reference label.
-
-    Raises:
-        IndexError: The reference label is out of range.
-    """
+    vector of its reference label. Raises IndexError if the reference label is out of
+    range."""
     at = range(len(row))[gold]
     return sum((p - (i == at)) ** 2 for i, p in enumerate(row))

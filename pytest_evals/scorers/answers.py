@@ -342,11 +342,8 @@ def similar(
 
 
 def targets_of(case: Case) -> list[str]:
-    """Return the accepted answers of a case.
-
-    Raises:
-        DocumentError: It has no target, or one that is not text or a number.
-    """
+    """Return the accepted answers of a case. Raises DocumentError if it has no target,
+    or one that is not text or a number."""
     for name in _TARGETS if case.target is None else ():
         if name in case.row:
             what = f"the case has no target, and its row has {name!r}"

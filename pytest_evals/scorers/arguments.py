@@ -40,11 +40,8 @@ def gate_fix(metric: str, argument: object, value: Any = None) -> str:
 
 
 class _Kind(NamedTuple):
-    """Values that an argument accepts.
-
-    Args:
-        read: Returns the value to use; raises ``TypeError`` for another one.
-    """
+    """Values that an argument accepts. ``read``: returns the value to use; raises
+    ``TypeError`` for another one."""
 
     meaning: str
     read: Callable[[Any], Any]
@@ -52,11 +49,8 @@ class _Kind(NamedTuple):
 
 def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that returns a scorer: its arguments are checked by their
-    annotations.
-
-    Raises:
-        EvalsError: An argument has a wrong type; raised by the decorated function.
-    """
+    annotations. Raises EvalsError if an argument has a wrong type; raised by the
+    decorated function."""
     signature = inspect.signature(make)
 
     @wraps(make)

@@ -78,8 +78,7 @@ def bootstrap_stderr(
     Only whole chunks are run: 1,500 iterations are 1,000. Threads share the chunks; the
     result does not depend on the number of threads.
 
-    Args:
-        statistic: Called from several threads.
+    ``statistic``: called from several threads.
 
     Returns:
         The standard error; ``None`` for fewer than two values or replicates. NaN if a
@@ -129,10 +128,8 @@ def resamples(
     compiled: bool = False,
 ) -> Iterator[Counts]:
     """Count the draws of ``random.Random(seed).choices(kinds, k=n)``, ``size`` times.
-
-    Args:
-        kinds: (n,) the kind of each value, from 0.
-        compiled: Whether to draw in a compiled loop; needs numba.
+    ``kinds``: (n,) the kind of each value, from 0. ``compiled``: whether to draw in a
+    compiled loop; needs numba.
 
     Yields:
         (B, n_kinds); the rows of all blocks are the resamples in order. All blocks
@@ -188,12 +185,9 @@ def _by_numpy(
 def resampled_scores(
     columns: Sequence[ArrayLike], score: Callable[[list[float]], float]
 ) -> Statistic:
-    """Return a function of the columns' sums as a resampled statistic.
-
-    Args:
-        columns: (m, n): m numbers for each of n values.
-        score: Maps the m sums of a resample to its statistic.
-    """
+    """Return a function of the columns' sums as a resampled statistic. ``columns``: (m,
+    n): m numbers for each of n values. ``score``: maps the m sums of a resample to its
+    statistic."""
     import numpy as np
 
     return _of_sums(
@@ -205,11 +199,8 @@ def _of_sums(
     columns: Sequence[ArrayLike], number: Callable[[NDArray[np.float64]], Replicates]
 ) -> OfKinds:
     """Return a function of sums; values with equal columns are of one kind.
-
-    Args:
-        columns: (m, n): m numbers for each of n values.
-        number: Maps (B, m) sums to (B,) replicates.
-    """
+    ``columns``: (m, n): m numbers for each of n values. ``number``: maps (B, m) sums to
+    (B,) replicates."""
     import numpy as np
 
     table = np.asarray(columns, dtype=np.float64).T

@@ -89,11 +89,8 @@ class ExpectedCall:
 
 
 def expected_calls(target: Any) -> list[ExpectedCall]:
-    """Return the calls of a target; text is read as JSON.
-
-    Raises:
-        DocumentError: It is not a list of calls.
-    """
+    """Return the calls of a target; text is read as JSON. Raises DocumentError if it is
+    not a list of calls."""
     if isinstance(target, str):
         try:
             target = json.loads(target)

@@ -19,11 +19,8 @@ UNPARSABLE = "unparsable"
 
 
 class SelectedChoice(NamedTuple):
-    """The selected choice.
-
-    Args:
-        choice: Its position; ``None`` if the answer is unparsable.
-    """
+    """The selected choice. ``choice``: its position; ``None`` if the answer is
+    unparsable."""
 
     choice: int | None
     fault: str = ""

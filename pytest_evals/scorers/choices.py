@@ -72,10 +72,7 @@ _Measure = Callable[[ChoiceScores], MetricValue]
 def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
     """Validate the results of a document. ``results``: ``(log-probability, greedy)``
     pairs, one for each choice, optionally followed by those without the question.
-
-    Raises:
-        DocumentError: The number of results does not match the choices.
-    """
+    Raises DocumentError if the number of results does not match the choices."""
     choices = tuple(doc.choices)
     pairs = [check_pair(result) for result in results]
     n = len(choices)
@@ -91,11 +88,8 @@ def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
 
 
 def check_pair(result: Any) -> tuple[float, bool]:
-    """The result as log-probability and greedy flag.
-
-    Raises:
-        DocumentError: It is not such a pair, or the log-probability is NaN.
-    """
+    """The result as log-probability and greedy flag. Raises DocumentError if it is not
+    such a pair, or the log-probability is NaN."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise DocumentError(
             f"a (log-probability, greedy) pair was expected, got {result!r}; "
@@ -110,11 +104,8 @@ def check_pair(result: Any) -> tuple[float, bool]:
 def measure_choices(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
 ) -> list[MetricValue]:
-    """Values of the metrics for a document, in the given order.
-
-    Raises:
-        DocumentError: The results do not match the choices or the metric.
-    """
+    """Values of the metrics for a document, in the given order. Raises DocumentError if
+    the results do not match the choices or the metric."""
     one = choice_scores(doc, results)
     values = [CHOICE_METRICS[name](one) for name in metrics]
     if _has_valid_gold(one):

@@ -257,11 +257,8 @@ def _read_verdicts(response: Response, noun: str, n: int) -> list[Finding]:
 
 def _number(given: Any, noun: str, position: int) -> int:
     """The number of the claim or document that a verdict is about; its position if it
-    names none. Numbers may be texts, such as ``claim_2``.
-
-    Raises:
-        DocumentError: It names something else.
-    """
+    names none. Numbers may be texts, such as ``claim_2``. Raises DocumentError if it
+    names something else."""
     if given is None:
         return position
     if isinstance(given, float) and given.is_integer():

@@ -91,11 +91,8 @@ class CodeEval:
 
 
 def pass_at_k(n: int, n_correct: int, k: int) -> float:
-    """Estimate the probability that one of k answers is correct, without bias.
-
-    Args:
-        n: Number of answers, at least k.
-        n_correct: Number of correct ones.
+    """Estimate the probability that one of k answers is correct, without bias. ``n``:
+    number of answers, at least k. ``n_correct``: number of correct ones.
 
     Returns:
         ``1 - C(n - c, k) / C(n, k)``, as a product.

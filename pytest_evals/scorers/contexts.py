@@ -148,10 +148,7 @@ def _named(given: Any) -> str:
 
 def _gains(given: Any, key: str) -> Gains:
     """Relevant id → its gain. Text of a list or a mapping, as in CSV, is read as JSON.
-
-    Raises:
-        DocumentError: It is something else.
-    """
+    Raises DocumentError if it is something else."""
     if isinstance(given, str) and given.strip()[:1] in ("[", "{"):
         with suppress(ValueError, RecursionError):  # else an id
             given = json.loads(given)

@@ -108,17 +108,14 @@ class Corpus:
     """
 
     def __init__(self, name: str, values: Sequence[Any], language: str = "") -> None:
-        """Compute the counts.
+        """Compute the counts. Raises EvalsError if a value is not such a pair, or the
+        values mix strings and lists; MissingExtraError if sacrebleu is not installed.
 
         Args:
             name: Key of :data:`CORPUS_METRICS`.
             values: Pairs of references (a string or a list of strings) and the
                 generated text (or a list of one).
             language: Language code, for languages that need a tokenizer.
-
-        Raises:
-            EvalsError: A value is not such a pair, or the values mix strings and lists.
-            MissingExtraError: sacrebleu is not installed.
         """
         check_library(name)
         self._name = name

@@ -26,11 +26,7 @@ class Criterion:
 
 
 def criteria_of(given: Any) -> tuple[Criterion, ...]:
-    """The criteria of a judge's arguments.
-
-    Raises:
-        EvalsError: One is invalid.
-    """
+    """The criteria of a judge's arguments. Raises EvalsError if one is invalid."""
     if isinstance(given, Mapping):
         given = [{"name": name, "text": text} for name, text in given.items()]
     if not isinstance(given, list | tuple):  # text is not the list of its characters
@@ -59,11 +55,8 @@ def _criterion(given: Any, number: int) -> Criterion:
 
 
 def scale_of(given: Any) -> tuple[int, int]:
-    """The lowest and the highest grade of a judge's arguments.
-
-    Raises:
-        EvalsError: They are not two whole numbers in ascending order.
-    """
+    """The lowest and the highest grade of a judge's arguments. Raises EvalsError if
+    they are not two whole numbers in ascending order."""
     bounds = tuple(given) if isinstance(given, list | tuple) else ()
     whole = all(type(one) is int for one in bounds)
     if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:

@@ -22,12 +22,8 @@ Read = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Returns the part of an answer, ``None`` if it is missing.
-
-    Args:
-        given: The key's value, for messages and the task's hash.
-        read: Its function.
-    """
+    """Returns the part of an answer, ``None`` if it is missing. ``given``: the key's
+    value, for messages and the task's hash. ``read``: its function."""
 
     given: Any
     read: Read
@@ -52,9 +48,7 @@ def extraction_of(given: Any) -> Extraction | None:
 
     or a list of these, one after the other. ``None`` for ``None``.
 
-    Raises:
-        EvalsError: It is something else.
-    """
+    Raises EvalsError if it is something else."""
     if given is None:
         return None
     steps = [_read(one) for one in (given if isinstance(given, list) else [given])]

@@ -25,11 +25,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def compiled(pattern: str) -> BoundedPattern:
-    """Compile a pattern.
-
-    Raises:
-        EvalsError: The pattern is invalid.
-    """
+    """Compile a pattern. Raises EvalsError if the pattern is invalid."""
     try:
         return patterns.compiled(pattern)
     except (re.error, TypeError) as error:

@@ -63,11 +63,8 @@ class Pipeline:
         self, responses: Sequence[Sequence[Any]], row: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """Filter the responses of each request. ``responses``: a list for each request,
-        one entry for each repeat.
-
-        Raises:
-            DocumentError: A filter failed or changed the number of requests.
-        """
+        one entry for each repeat. Raises DocumentError if a filter failed or changed
+        the number of requests."""
         return self.apply_all(responses, [row] * len(responses))
 
     @property
@@ -79,11 +76,8 @@ class Pipeline:
         self, responses: Sequence[Sequence[Any]], rows: Sequence[Mapping[str, Any]]
     ) -> tuple[Any, ...]:
         """Like :meth:`apply`, with a row for each request, possibly of different
-        documents.
-
-        Raises:
-            DocumentError: A filter failed or changed the number of requests.
-        """
+        documents. Raises DocumentError if a filter failed or changed the number of
+        requests."""
         current: list[Any] = [list(group) for group in responses]
         for step in self.steps:
             try:  # not UserCode, which costs more than most filters
@@ -191,12 +185,8 @@ FILTERS: Registry[Callable[..., Any]] = Registry(
 
 
 def pipeline(name: str, steps: Sequence[FilterStep]) -> Pipeline:
-    """Build the filters of a pipeline.
-
-    Raises:
-        UnknownNameError: A filter's name is unknown.
-        EvalsError: A filter's arguments are invalid.
-    """
+    """Build the filters of a pipeline. Raises UnknownNameError if a filter's name is
+    unknown; EvalsError if a filter's arguments are invalid."""
     return Pipeline(name=name, steps=tuple(_build(step) for step in steps))
 
 

@@ -107,12 +107,8 @@ class FunctionScorer:
         started: Started | None = None,
     ) -> Score:
         """Return the score of an answer. ``started``: the function's result, if
-        :meth:`start` started it.
-
-        Raises:
-            DocumentError: The function raised an exception, with its file and line; or
-                it returned something else.
-        """
+        :meth:`start` started it. Raises DocumentError if the function raised an
+        exception, with its file and line; or it returned something else."""
         what = f"scorer {self.name!r}"
         with UserCode(what):
             if started is not None:
@@ -148,15 +144,9 @@ def _check_range(value: Any, limits: tuple[float, float] | None, what: str) -> N
 
 
 def score_of_value(value: object, answer: str) -> Score:
-    """Convert the return value of a custom scorer.
-
-    Args:
-        value: A boolean, a finite number or a :class:`Score`.
-        answer: Shown if the score itself has no answer.
-
-    Raises:
-        DocumentError: It is something else.
-    """
+    """Convert the return value of a custom scorer. ``value``: a boolean, a finite
+    number or a :class:`Score`. ``answer``: shown if the score itself has no answer.
+    Raises DocumentError if it is something else."""
     if isinstance(value, Score):
         if value.unscored:
             return value
@@ -204,15 +194,9 @@ def function_scorer(
     name: str = "",
     limits: tuple[float, float] | None = None,
 ) -> FunctionScorer:
-    """Return the scorer of a function.
-
-    Args:
-        name: Name of the metric; by default that of the function.
-        limits: Smallest and largest value; ``None`` if unknown.
-
-    Raises:
-        EvalsError: It has no name, or arguments that cannot be passed.
-    """
+    """Return the scorer of a function. ``name``: name of the metric; by default that of
+    the function. ``limits``: smallest and largest value; ``None`` if unknown. Raises
+    EvalsError if it has no name, or arguments that cannot be passed."""
     name = name or getattr(function, "__name__", "") or type(function).__name__
     if name == "<lambda>":
         raise EvalsError("a scorer that is a lambda has no name\n  fix: use def")

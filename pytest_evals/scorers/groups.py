@@ -214,11 +214,8 @@ def _gaps(
 # The formulas are lm-eval's (0.4.13, ``lm_eval.api.metrics``:
 # ``aggregate_subtask_metrics``, ``pooled_sample_stderr``, ``unweighted_mean_stderr``).
 def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
-    """Return the weighted mean of ``values``.
-
-    Raises:
-        ZeroDivisionError: The weights add up to 0.
-    """
+    """Return the weighted mean of ``values``. Raises ZeroDivisionError if the weights
+    add up to 0."""
     total = sum(v * w for v, w in zip(values, weights, strict=True))
     return total / sum(weights)
 

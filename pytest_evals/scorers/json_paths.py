@@ -26,11 +26,8 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def path_steps(path: str) -> list[str | int | None]:
-    """Return names and positions of a path, ``None`` for all items.
-
-    Raises:
-        EvalsError: It is invalid.
-    """
+    """Return names and positions of a path, ``None`` for all items. Raises EvalsError
+    if it is invalid."""
     at, steps = 1, list[str | int | None]()
     while path.startswith("$") and at < len(path):
         found = _STEP.match(path, at)

@@ -25,20 +25,13 @@ def without_fence(answer: str) -> str:
 
 
 def no_constant(name: str) -> None:
-    """Refuse a number that JSON does not have, such as NaN.
-
-    Raises:
-        ValueError: In any case.
-    """
+    """Refuse a number that JSON does not have, such as NaN. Raises ValueError in any
+    case."""
     raise ValueError(f"{name} is not valid JSON")
 
 
 def schema_file(path: Path) -> Any:
-    """Read a schema.
-
-    Raises:
-        EvalsError: It does not exist or is not JSON.
-    """
+    """Read a schema. Raises EvalsError if it does not exist or is not JSON."""
     what = f"json: the schema {Place(path)}"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -63,12 +56,8 @@ _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
     """Return a function from a value to its first violation, empty if it is valid.
-    ``name``: of the schema's file, for messages.
-
-    Raises:
-        EvalsError: The schema is invalid.
-        MissingExtraError: jsonschema is not installed.
-    """
+    ``name``: of the schema's file, for messages. Raises EvalsError if the schema is
+    invalid; MissingExtraError if jsonschema is not installed."""
     try:
         import jsonschema
     except ImportError as error:

@@ -51,11 +51,8 @@ class AlphaLimits(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthBias:
     """How ratings depend on the length of an answer if its human label is the same.
-
-    Args:
-        slope: Change of the rating for an answer of twice the length.
-        p_value: Two-sided, of no dependence on the length.
-    """
+    ``slope``: change of the rating for an answer of twice the length. ``p_value``:
+    two-sided, of no dependence on the length."""
 
     slope: float
     p_value: float
@@ -109,12 +106,8 @@ class JuryAgreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedMean:
-    """The mean of human ratings over this run's documents.
-
-    Args:
-        value: Prediction-powered estimate.
-        confidence: Of each limit, one-sided.
-    """
+    """The mean of human ratings over this run's documents. ``value``:
+    prediction-powered estimate. ``confidence``: of each limit, one-sided."""
 
     value: float
     low: float
@@ -292,10 +285,7 @@ def krippendorff_alpha(units: Units) -> float | None:
 def alpha_limits(documents: Sequence[Units], confidence: float) -> AlphaLimits | None:
     """Return percentile limits of Krippendorff's alpha by seeded resampling of
     documents, whose ratings stay together; ``None`` if no resample has a value.
-
-    Args:
-        documents: The units of each document.
-        confidence: Of each limit, one-sided.
+    ``documents``: the units of each document. ``confidence``: of each limit, one-sided.
     """
     import numpy as np
 
@@ -339,9 +329,7 @@ def kappa(pairs: Sequence[tuple[float, float]]) -> float | None:
     With two categories it equals Cohen's unweighted kappa (1960). ``None`` if both
     raters give one and the same rating throughout, so that chance alone explains it.
 
-    Args:
-        pairs: The ratings of each document; not empty.
-    """
+    ``pairs``: the ratings of each document; not empty."""
     n = len(pairs)
     first = math.fsum(one for one, _ in pairs) / n
     second = math.fsum(one for _, one in pairs) / n

@@ -46,26 +46,17 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class JudgeLabel:
-    """The parsed reply of a judge.
-
-    Args:
-        value: The label as the task spells it, or the grade.
-    """
+    """The parsed reply of a judge. ``value``: the label as the task spells it, or the
+    grade."""
 
     value: Any
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeLabel:
-    """Return the label of a reply.
-
-    Args:
-        keys: Possible keys of the label in a JSON object; the first match is used.
-        labels: The valid labels; empty for any.
-
-    Raises:
-        DocumentError: The reply has none of them.
-    """
+    """Return the label of a reply. ``keys``: possible keys of the label in a JSON
+    object; the first match is used. ``labels``: the valid labels; empty for any. Raises
+    DocumentError if the reply has none of them."""
     found = read_json(reply, keys)
     value = _spoken(reply) if found is None else _first(found, keys)
     if isinstance(value, float) and value.is_integer():
@@ -84,11 +75,8 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
 
 
 def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
-    """Return the grade of a reply.
-
-    Raises:
-        DocumentError: The grade is missing or out of range.
-    """
+    """Return the grade of a reply. Raises DocumentError if the grade is missing or out
+    of range."""
     found = read_json(reply, ("score",))
     value: Any = _bare(_spoken(reply)) if found is None else _first(found, ("score",))
     try:
@@ -106,11 +94,8 @@ def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
 
 def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     """Return the JSON object of a reply that has one of these keys, ignoring case;
-    ``None`` without such an object.
-
-    Raises:
-        DocumentError: Several objects contradict each other.
-    """
+    ``None`` without such an object. Raises DocumentError if several objects contradict
+    each other."""
     given = [one for one, *_ in objects_in(_spoken(reply), _consistent)]
     found = _with_keys(given, keys)
     if not found:  # {"rating": {"pass": true}}
@@ -122,11 +107,8 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
 
 
 def reply_text(response: Response) -> str:
-    """Return the text of a judge's reply.
-
-    Raises:
-        DocumentError: It is missing, or the token limit has cut it off.
-    """
+    """Return the text of a judge's reply. Raises DocumentError if it is missing, or the
+    token limit has cut it off."""
     text = response.raise_for_error().text
     if response.finish == "length" and not text.rstrip().endswith(("}", "```")):
         raise DocumentError(f"the reply is cut off: {text[-200:]!r}")
@@ -144,15 +126,9 @@ def read_values(
     reply: str, keys: Sequence[str], *, are_verdicts: bool = False
 ) -> dict[str, Any]:
     """Return the JSON object of a reply that has one of these keys. The reply may also
-    be the value of a single key, one word or number.
-
-    Args:
-        are_verdicts: Whether values are pass or fail.
-
-    Raises:
-        DocumentError: There is no such object, several contradict each other, or the
-            text around it does: it may be quoted.
-    """
+    be the value of a single key, one word or number. ``are_verdicts``: whether values
+    are pass or fail. Raises DocumentError if there is no such object, several
+    contradict each other, or the text around it does: it may be quoted."""
     found = read_json(reply, keys)
     verdicts = {verdict(found.get(key)) for key in keys} if found else set()
     one = verdicts.pop() if are_verdicts and len(verdicts) == 1 else None
@@ -169,11 +145,8 @@ def read_values(
 
 
 def read_list(reply: str, key: str) -> list[Any]:
-    """Return the list under a key of the JSON object of a reply.
-
-    Raises:
-        DocumentError: It is missing or not a list, or several contradict each other.
-    """
+    """Return the list under a key of the JSON object of a reply. Raises DocumentError
+    if it is missing or not a list, or several contradict each other."""
     found = read_values(reply, [key])[key]
     if not isinstance(found, list):
         raise DocumentError(f"{key} is not a list: {found!r:.80}")

@@ -129,11 +129,8 @@ def jury_of(
     ties: Ties | None,
     threshold: float,
 ) -> tuple[Jury, tuple[ModelSource, ...]]:
-    """The jury of a judge's arguments, and its models.
-
-    Raises:
-        EvalsError: One is invalid.
-    """
+    """The jury of a judge's arguments, and its models. Raises EvalsError if one is
+    invalid."""
     sources = _sources(model, models)
     if not 1 <= repeats <= MOST_MEMBERS:
         raise EvalsError(f"judge: repeats is {repeats!r}, not 1 to {MOST_MEMBERS}")

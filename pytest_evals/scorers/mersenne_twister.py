@@ -42,11 +42,7 @@ _0, _1, _5, _6, _7, _11, _15, _18 = (np.uint32(i) for i in (0, 1, 5, 6, 7, 11, 1
 
 
 class Draws:
-    """The draws of a generator, which :func:`count` counts.
-
-    Args:
-        key: (624,) its state.
-    """
+    """The draws of a generator with this (624,) state, which :func:`count` counts."""
 
     def __init__(self, key: NDArray[Any]) -> None:
         self.key: Key = key.astype(np.uint32)

@@ -39,15 +39,9 @@ def all_or_unscored(
     unscored: Callable[[str, str], T],
 ) -> list[T]:
     """The values of several metrics; one that fails is unscored, and the others keep
-    their values.
-
-    Args:
-        parts: Names of a metric's values, and the function that returns the values.
-        unscored: Name and error → an entry without a value.
-
-    Raises:
-        DocumentError: All of them fail, with the first error.
-    """
+    their values. ``parts``: names of a metric's values, and the function that returns
+    the values. ``unscored``: name and error → an entry without a value. Raises
+    DocumentError if all of them fail, with the first error."""
     values: list[T] = []
     errors: list[DocumentError] = []
     for names, measure in parts:
@@ -67,13 +61,9 @@ def score_of(
     filtered: tuple[Any, ...],
     decides: object,
 ) -> Score:
-    """The score of a value.
-
-    Args:
-        filtered: Filtered responses, one for each request.
-        decides: True if 1 means correct and 0 wrong; ``bool()`` is called only for
-            these values.
-    """
+    """The score of a value. ``filtered``: filtered responses, one for each request.
+    ``decides``: true if 1 means correct and 0 wrong; ``bool()`` is called only for
+    these values."""
     number = plain(value.value)
     binary = isinstance(number, (bool, int, float)) and number in (0, 1)
     return Score(

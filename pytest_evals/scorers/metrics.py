@@ -160,31 +160,22 @@ def is_in_family(name: str) -> bool:
 
 
 def family_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
-    """The metric of a name with the prefix of a family.
-
-    Raises:
-        EvalsError: The family has no such metric, or an argument is invalid.
-    """
+    """The metric of a name with the prefix of a family. Raises EvalsError if the family
+    has no such metric, or an argument is invalid."""
     prefix, _, rest = name.partition(":")
     return FAMILIES[prefix](rest, arguments)
 
 
 def default_metrics(output_type: str) -> tuple[MetricSpec, ...]:
-    """The metrics of a task without ``metric_list``.
-
-    Raises:
-        UnknownNameError: The output type is unknown.
-    """
+    """The metrics of a task without ``metric_list``. Raises UnknownNameError if the
+    output type is unknown."""
     return tuple(MetricSpec(name=name) for name in _DEFAULTS[output_type])
 
 
 @lru_cache
 def known_metrics(output_type: str) -> Registry[KnownMetric]:
-    """Built-in metrics of an output type.
-
-    Raises:
-        UnknownNameError: The output type is unknown.
-    """
+    """Built-in metrics of an output type. Raises UnknownNameError if the output type is
+    unknown."""
     default_metrics(output_type)  # raises for an unknown output type
     measured = {
         name: known
@@ -195,12 +186,9 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
 
 
 def is_measured(name: str, output_type: str) -> bool:
-    """Whether documents of an output type have a value of a metric.
-
-    Raises:
-        UnknownNameError: The metric or the output type is unknown. lm-eval ignores
-            unknown metrics.
-    """
+    """Whether documents of an output type have a value of a metric. Raises
+    UnknownNameError if the metric or the output type is unknown. lm-eval ignores
+    unknown metrics."""
     known = known_metrics(output_type)
     if name not in METRICS:
         known[name]
@@ -215,13 +203,10 @@ def metric(
     iterations: int = BOOTSTRAP_ITERS,
 ) -> Metric:
     """Build the metric that aggregates scores. ``declared``: whether the task's
-    ``process_results`` returns the values; then any name is valid.
-
-    Raises:
-        UnknownNameError: The metric or aggregation is unknown.
-        EvalsError: The aggregation does not accept the metric's values.
-        MissingExtraError: The aggregation needs a library that is not installed.
-    """
+    ``process_results`` returns the values; then any name is valid. Raises
+    UnknownNameError if the metric or aggregation is unknown; EvalsError if the
+    aggregation does not accept the metric's values; MissingExtraError if the
+    aggregation needs a library that is not installed."""
     aggregation = _aggregation(spec)
     check_installed(aggregation)
     if not declared and spec.function is None:

@@ -104,12 +104,8 @@ class ModelScorer(ABC):
 
 
 class ReplyForm(NamedTuple):
-    """The form of a judge's reply.
-
-    Args:
-        instructions: The end of the request, which describes it.
-        schema: JSON Schema of the reply.
-    """
+    """The form of a judge's reply. ``instructions``: the end of the request, which
+    describes it. ``schema``: JSON Schema of the reply."""
 
     instructions: str
     schema: Mapping[str, Any]
@@ -123,13 +119,9 @@ def judge_request(
     structured: bool = True,
     temperature: float = 0.0,
 ) -> Generate:
-    """The request to rate something.
-
-    Args:
-        system: The system message; ``{code}`` is replaced by the end of all tags.
-        parts: Marks before and after inserted text → the parts of the message, each
-            between its tags.
-    """
+    """The request to rate something. ``system``: the system message; ``{code}`` is
+    replaced by the end of all tags. ``parts``: marks before and after inserted text →
+    the parts of the message, each between its tags."""
 
     def message(code: str) -> str:
         marks = (f"<inserted{code}>", f"</inserted{code}>")
@@ -188,11 +180,8 @@ def asked_again(
     instructions: str,
 ) -> Dialogue[T]:
     """Send a request to a judge. A reply that cannot be read is returned to it once,
-    with the error and the form of the reply.
-
-    Raises:
-        DocumentError: The reply is missing, or the second one cannot be read either.
-    """
+    with the error and the form of the reply. Raises DocumentError if the reply is
+    missing, or the second one cannot be read either."""
     (reply,) = yield (ReadAsk(role, request, read),)
     try:
         return read(reply)

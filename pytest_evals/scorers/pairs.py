@@ -103,10 +103,7 @@ class PairScorer(RubricScorer):
 
     def rating(self, given: Any) -> float:
         """A person's label: true if the answer wins, false if it loses, 0.5 for a tie.
-
-        Raises:
-            DocumentError: It is another value.
-        """
+        Raises DocumentError if it is another value."""
         if given == 0.5:
             return 0.5
         return RubricScorer.rating(self, given)

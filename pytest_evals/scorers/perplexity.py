@@ -43,11 +43,8 @@ ROLLING_METRICS: Mapping[str, Callable[[str], int]] = {
 def measure_continuation(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
 ) -> list[MetricValue]:
-    """Values of the metrics for a document, in the given order.
-
-    Raises:
-        DocumentError: The results are not one ``(log-probability, greedy)`` pair.
-    """
+    """Values of the metrics for a document, in the given order. Raises DocumentError if
+    the results are not one ``(log-probability, greedy)`` pair."""
     logprob, greedy = check_pair(_single(results))
     target = doc.choices[0] if doc.choices else "greedy"
     answer = target if greedy else ""
@@ -61,10 +58,7 @@ def measure_rolling(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
 ) -> list[MetricValue]:
     """Values of the metrics for a document, in the given order: log-probability and
-    length of the text.
-
-    Raises:
-        DocumentError: The results are not one log-probability.
+    length of the text. Raises DocumentError if the results are not one log-probability.
     """
     logprob = _single(results)
     if not isinstance(logprob, (int, float)) or math.isnan(logprob):

@@ -138,12 +138,8 @@ class RubricScorer(ModelScorer):
         answered: Response,
         case: Case,
     ) -> Generate:
-        """The request to rate answers.
-
-        Args:
-            answers: Name of a tag and the answer in it.
-            answered: That of the tested model, for the rubric's template.
-        """
+        """The request to rate answers. ``answers``: name of a tag and the answer in it.
+        ``answered``: that of the tested model, for the rubric's template."""
         question = question_text(case, answered)
         before = [("prompt", question)]
         if (case.turns or case.user) and self._shows_transcript and not self.images:
@@ -238,11 +234,8 @@ class RubricScorer(ModelScorer):
         return score if label is None else replace(score, label=(label, len(answer)))
 
     def rating(self, given: Any) -> float:
-        """A person's label on the scale of this judge's values, from 0 to 1.
-
-        Raises:
-            DocumentError: It is not on the judge's scale.
-        """
+        """A person's label on the scale of this judge's values, from 0 to 1. Raises
+        DocumentError if it is not on the judge's scale."""
         if isinstance(given, Mapping) and self.criteria:
             names = self._keys
             if {*given} != {*names}:

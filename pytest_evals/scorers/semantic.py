@@ -25,11 +25,7 @@ _FIX = "  fix: semantic: {model: 'openai:text-embedding-3-small'}, or {model: 'h
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticScorer(ModelScorer):
     """The cosine of the embeddings of an answer and its target; of several targets the
-    highest.
-
-    Args:
-        text: What the answer is compared with; ``None`` for the target.
-    """
+    highest. ``text``: what the answer is compared with; ``None`` for the target."""
 
     limits: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     text: ScorerTemplate | None = None
@@ -40,11 +36,8 @@ class SemanticScorer(ModelScorer):
         return () if self.text is None else (self.text,)
 
     def check(self, case: Case) -> list[str]:
-        """Return the texts that answers are compared with.
-
-        Raises:
-            DocumentError: The target is missing or empty.
-        """
+        """Return the texts that answers are compared with. Raises DocumentError if the
+        target is missing or empty."""
         targets = targets_of(case) if self.text is None else self.text.texts(case)
         if not all(one.strip() for one in targets):
             raise DocumentError(f"{self.name}: the target is empty")

@@ -49,11 +49,8 @@ def is_template(text: str) -> bool:
 
 
 class ScorerTemplateError(DocumentError):
-    """A template cannot be rendered for a case.
-
-    Args:
-        is_column: Whether the reason is a missing column.
-    """
+    """A template cannot be rendered for a case. ``is_column``: whether the reason is a
+    missing column."""
 
     def __init__(self, what: str, fix: str = "", *, is_column: bool = False) -> None:
         super().__init__(f"{what}\n  fix: {fix}" if fix else what)
@@ -100,10 +97,7 @@ class ScorerTemplate:
         marks: tuple[str, str] | None = None,
     ) -> str:
         """Return the text for a case. ``marks``: texts before and after each insertion
-        that depends on the answer.
-
-        Raises:
-            ScorerTemplateError: It cannot be rendered.
+        that depends on the answer. Raises ScorerTemplateError if it cannot be rendered.
         """
         if not self.is_template:
             return self.text
@@ -117,11 +111,8 @@ class ScorerTemplate:
             raise self._error(error, case) from error
 
     def value(self, case: Case) -> Any:
-        """Return the value of a template that is one expression; else the text.
-
-        Raises:
-            ScorerTemplateError: It cannot be rendered.
-        """
+        """Return the value of a template that is one expression; else the text. Raises
+        ScorerTemplateError if it cannot be rendered."""
         evaluate = compile_expression(self.text) if self.is_template else None
         if evaluate is None:
             return self.render(case)
@@ -131,11 +122,8 @@ class ScorerTemplate:
             raise self._error(error, case) from error
 
     def texts(self, case: Case) -> list[str]:
-        """Return the texts for a case: the items of a template that is a list.
-
-        Raises:
-            ScorerTemplateError: It cannot be rendered, or has items that are not text.
-        """
+        """Return the texts for a case: the items of a template that is a list. Raises
+        ScorerTemplateError if it cannot be rendered, or has items that are not text."""
         found = self.value(case)
         if not isinstance(found, list | tuple):
             return [self.whole_text(case)]
@@ -153,11 +141,8 @@ class ScorerTemplate:
         return [*map(str, found)]
 
     def whole_text(self, case: Case) -> str:
-        """Return the text for a case, of which no part is a null.
-
-        Raises:
-            ScorerTemplateError: It cannot be rendered, or a part is null.
-        """
+        """Return the text for a case, of which no part is a null. Raises
+        ScorerTemplateError if it cannot be rendered, or a part is null."""
         text = self.render(case)
         if not self.is_template:
             return text
@@ -236,11 +221,8 @@ def templates_in(given: Any, key: str) -> list[ScorerTemplate]:
 def readings(given: Any, case: Case, key: str) -> list[Any]:
     """Return a JSON value with its templates rendered for a case: as text, as the value
     of their expression, and with their text read as JSON. Rows have numbers as text in
-    YAML and CSV, and as numbers in JSON.
-
-    Raises:
-        ScorerTemplateError: One cannot be rendered.
-    """
+    YAML and CSV, and as numbers in JSON. Raises ScorerTemplateError if one cannot be
+    rendered."""
     if not templates_in(given, key):
         return [given]
     kinds = (ScorerTemplate.render, ScorerTemplate.value, _read_as_json)

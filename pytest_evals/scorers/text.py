@@ -27,12 +27,8 @@ TextMetric = Callable[[Doc, Any], list[MetricValue]]
 
 
 def text_metric(spec: MetricSpec) -> TextMetric:
-    """The function that measures one document.
-
-    Raises:
-        UnknownNameError: The metric is unknown for generated texts.
-        EvalsError: Its arguments are invalid.
-    """
+    """The function that measures one document. Raises UnknownNameError if the metric is
+    unknown for generated texts; EvalsError if its arguments are invalid."""
     if spec.function is None and spec.name not in TEXT_METRICS:
         known_metrics("generate_until")[spec.name]
     with UserCode(f"metric {spec.name!r}", EvalsError):
@@ -127,9 +123,7 @@ class ExactMatch:
         If there are as many responses as references, they are compared pairwise, as in
         lm-eval (NumPy's rule for two arrays).
 
-        Raises:
-            DocumentError: The response's type cannot be compared.
-        """
+        Raises DocumentError if the response's type cannot be compared."""
         responses = response if isinstance(response, list) else [response]
         if _has_many(doc):
             value = self._any(_comparable(_references(doc, response)), responses)
@@ -206,9 +200,7 @@ class FunctionMetric:
 
         With several references: 1 if the function returns a true value for any of them.
 
-        Raises:
-            DocumentError: The function raised.
-        """
+        Raises DocumentError if the function raised."""
         references = _references(doc, response)
         answer = shown(response)
         with UserCode(f"metric {self.name!r}"):

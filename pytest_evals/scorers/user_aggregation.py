@@ -109,13 +109,9 @@ def estimate_user(
     The standard error is analytic if the function is the mean, else from the bootstrap.
     The estimate contains the reason if it has no standard error.
 
-    Args:
-        decides: Whether 1 means correct and 0 wrong.
-        iterations: Resamples of the bootstrap; 0 disables standard errors.
-
-    Raises:
-        EvalsError: The function fails on these values.
-    """
+    ``decides``: whether 1 means correct and 0 wrong. ``iterations``: resamples of the
+    bootstrap; 0 disables standard errors. Raises EvalsError if the function fails on
+    these values."""
     found = estimate(how, metric, 0, values)
     if isinstance(found, Mapping):
         return found

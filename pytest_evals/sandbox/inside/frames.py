@@ -13,11 +13,7 @@ LONGEST = 64 << 20
 
 
 def read_exactly(descriptor: int, size: int) -> bytes:
-    """Read without reading ahead.
-
-    Raises:
-        EOFError: The other end closed the pipe.
-    """
+    """Read without reading ahead. Raises EOFError if the other end closed the pipe."""
     parts = []
     while size:
         part = os.read(descriptor, min(size, 1 << 20))
@@ -29,12 +25,8 @@ def read_exactly(descriptor: int, size: int) -> bytes:
 
 
 def read_frame(descriptor: int) -> Any:
-    """Read a message.
-
-    Raises:
-        EOFError: The other end closed the pipe.
-        ValueError: It is not a message.
-    """
+    """Read a message. Raises EOFError if the other end closed the pipe; ValueError if
+    it is not a message."""
     (size,) = _HEAD.unpack(read_exactly(descriptor, _HEAD.size))
     if size > LONGEST:
         raise ValueError(f"a message of {size} bytes")

@@ -53,9 +53,7 @@ def drop_root(uid: int) -> None:
     The limit on processes is not applied to root. An interpreter in root's home would
     be unreadable afterwards: then the right to read files is kept.
 
-    Args:
-        uid: The user; 0 if there is no other.
-    """
+    ``uid``: the user; 0 if there is no other."""
     if os.geteuid() != 0 or not uid:
         prctl(_NO_NEW_PRIVS, 1)
         return
@@ -111,12 +109,9 @@ def _keep_only(capability: int) -> None:
 
 
 def apply_limits(limits: Mapping[str, Any], n_threads: int) -> None:
-    """Set the limits of this process and its descendants.
-
-    Args:
-        limits: Fields of ``ProgramLimits``.
-        n_threads: Threads that the user runs already, which count as processes.
-    """
+    """Set the limits of this process and its descendants. ``limits``: fields of
+    ``ProgramLimits``. ``n_threads``: threads that the user runs already, which count as
+    processes."""
     cpu = max(1, int(limits["cpu_s"]))
     for name, soft, hard in (
         ("RLIMIT_CORE", 0, 0),

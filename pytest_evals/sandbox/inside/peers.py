@@ -258,11 +258,8 @@ class Remote:
 
 
 def serve(descriptor: int, run: Callable[[], dict[str, Any]]) -> NoReturn:
-    """Be the program: run it, then answer the tests until they end.
-
-    Args:
-        run: Runs the program's own code; returns its names.
-    """
+    """Be the program: run it, then answer the tests until they end. ``run``: runs the
+    program's own code; returns its names."""
     peer = Peer(descriptor, "program")
     try:
         names = run()

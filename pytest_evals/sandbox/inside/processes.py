@@ -73,12 +73,9 @@ def n_threads(uid: int) -> int:
 
 def end_all(uid: int, groups: list[int]) -> None:
     """Kill and reap every descendant. One that does not end in time, as in a system
-    call of a broken disk, is tried again after the next program.
-
-    Args:
-        uid: The user of the descendants, if they have one of their own; else 0.
-        groups: Process groups of the children, for systems without ``/proc``.
-    """
+    call of a broken disk, is tried again after the next program. ``uid``: the user of
+    the descendants, if they have one of their own; else 0. ``groups``: process groups
+    of the children, for systems without ``/proc``."""
     end = time.monotonic() + _KILL_S
     for group in groups:
         _kill(-group, signal.SIGKILL)

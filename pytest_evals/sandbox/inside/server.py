@@ -269,11 +269,8 @@ def _threads_of(uid: int) -> int:
 
 
 def main(modules: list[str]) -> None:
-    """Answer jobs until the session closes the pipe.
-
-    Args:
-        modules: Imported once, for programs that import them.
-    """
+    """Answer jobs until the session closes the pipe. ``modules``: imported once, for
+    programs that import them."""
     sys.stdout.flush()
     replies = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

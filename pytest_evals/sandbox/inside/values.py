@@ -86,14 +86,8 @@ def _of_numpy(value: Any, keep: Keep) -> Any:
 
 
 def decode(data: Any, handle: Callable[[Any], Any]) -> Any:
-    """Return the value of JSON.
-
-    Args:
-        handle: Called with the JSON of a handle.
-
-    Raises:
-        ValueError: The JSON is not that of a value.
-    """
+    """Return the value of JSON. ``handle``: called with the JSON of a handle. Raises
+    ValueError if the JSON is not that of a value."""
     if data is None or isinstance(data, str | bool):
         return data
     if not isinstance(data, dict) or len(data) != 1:

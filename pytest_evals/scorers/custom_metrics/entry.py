@@ -18,10 +18,8 @@ def own_metric(
 ) -> TaskMetric | None:
     """Return a custom metric: an object of :mod:`.metric`, or a function of ``doc`` and
     ``response``; ``None`` for anything else. ``name``: its name, if it is a function.
-
-    Raises:
-        EvalsError: An argument is unknown or invalid, or a field has an invalid type.
-    """
+    Raises EvalsError if an argument is unknown or invalid, or a field has an invalid
+    type."""
     made = given
     if not isinstance(given, Metric):
         category = REQUIRED_METHOD.get(output_type)
@@ -33,11 +31,8 @@ def own_metric(
 
 
 def with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
-    """Return the metric with its arguments and the keys that all entries have.
-
-    Raises:
-        EvalsError: An argument is unknown or invalid.
-    """
+    """Return the metric with its arguments and the keys that all entries have. Raises
+    EvalsError if an argument is unknown or invalid."""
     tags = REASONING_TAGS if pop_flag(params, "remove_reasoning_tags") else ()
     query = params.pop("unconditioned_query", None)
     made = TaskMetric(metric(params), tags, query or "")
@@ -50,11 +45,8 @@ def with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
 
 
 def pop_flag(params: dict[str, Any], name: str) -> bool:
-    """Remove a flag from the arguments of an entry; return it.
-
-    Raises:
-        EvalsError: It is neither true nor false.
-    """
+    """Remove a flag from the arguments of an entry; return it. Raises EvalsError if it
+    is neither true nor false."""
     given = params.pop(name, False)
     if not isinstance(given, bool):
         raise EvalsError(f"{name} must be true or false, not {given!r}")
@@ -73,11 +65,8 @@ def _takes_document(given: Any) -> bool:
 
 
 def check_fields(metric: Metric) -> None:
-    """Check the types of a metric's fields.
-
-    Raises:
-        EvalsError: A field has an invalid type; the message names the field.
-    """
+    """Check the types of a metric's fields. Raises EvalsError if a field has an invalid
+    type; the message names the field."""
     for field, expected in _faults(metric):
         of = "" if field == "metric_name" else f" of {metric.metric_name!r:.80}"
         given = f"{getattr(metric, field)!r:.80}"

@@ -62,11 +62,8 @@ def judge_dialogue(
     ask: Callable[[JudgeQuestion], Ask] = _ask,
     read: Callable[[Response], str] = _text,
 ) -> Dialogue[ModelResponse]:
-    """Query the judges of a metric; return the response with their replies.
-
-    Raises:
-        DocumentError: A judge request failed, or the document cannot be scored.
-    """
+    """Query the judges of a metric; return the response with their replies. Raises
+    DocumentError if a judge request failed, or the document cannot be scored."""
     metric, doc, response = part
     replies: tuple[str, ...] = ()
     while True:

@@ -61,11 +61,8 @@ class ReplyQueue:
         self._replies, self._next = tuple(replies), 0
 
     def answers(self, questions: Sequence[JudgeQuestion]) -> tuple[str, ...]:
-        """Return the replies to the next questions.
-
-        Raises:
-            PendingQuestions: The replies are not available yet.
-        """
+        """Return the replies to the next questions. Raises PendingQuestions if the
+        replies are not available yet."""
         end = self._next + len(questions)
         if end > len(self._replies):
             raise PendingQuestions(questions)
@@ -151,13 +148,9 @@ class JudgeLM:
         golds: Sequence[Any] | None = None,
         **kwargs: Sequence[Any],
     ) -> tuple[list[Any], list[Any], list[str]]:
-        """Return scores, prompts and replies for several answers.
-
-        Raises:
-            NoScoreError: A reply has no score.
-            DocumentError: Called outside of a run.
-            PendingQuestions: Replies are not available yet.
-        """
+        """Return scores, prompts and replies for several answers. Raises NoScoreError
+        if a reply has no score; DocumentError if called outside of a run;
+        PendingQuestions if replies are not available yet."""
         n = len(questions)
         more = dict_of_lists_to_list_of_dicts(kwargs) if kwargs else [{}] * n
         rows = zip(
@@ -206,11 +199,8 @@ def judges_in(computation: Any) -> list[JudgeLM]:
 def dict_of_lists_to_list_of_dicts(
     dict_of_lists: Mapping[str, Sequence[Any]],
 ) -> list[dict[str, Any]]:
-    """Transpose a mapping of lists to a list of mappings.
-
-    Raises:
-        ValueError: The lists have different lengths.
-    """
+    """Transpose a mapping of lists to a list of mappings. Raises ValueError if the
+    lists have different lengths."""
     names = list(dict_of_lists)
     rows = zip(*dict_of_lists.values(), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]

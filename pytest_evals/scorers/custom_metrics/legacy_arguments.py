@@ -68,15 +68,13 @@ _READ: Mapping[str, str] = {
 def legacy_inputs(
     first: Any, second: Any, named: Mapping[str, Any]
 ) -> tuple[Doc, ModelResponse]:
-    """Convert arguments of an earlier release to a document and a response.
+    """Convert arguments of an earlier release to a document and a response. Raises
+    TypeError if the arguments do not describe a response.
 
     Args:
         first: The first positional argument: references, or a document.
         second: The second one: predictions, or a response.
         named: Keyword arguments. Unknown ones are ignored, as in earlier releases.
-
-    Raises:
-        TypeError: The arguments do not describe a response.
     """
     given = dict(named)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):

@@ -63,11 +63,8 @@ class SampleLevelComputation:
 
     def compute(self, doc: Any = None, model_response: Any = None, **more: Any) -> Any:
         """Compute the value of a document, given as such or by the arguments of earlier
-        releases, such as ``golds`` and ``predictions``.
-
-        Raises:
-            TypeError: The arguments describe no responses.
-        """
+        releases, such as ``golds`` and ``predictions``. Raises TypeError if the
+        arguments describe no responses."""
         if isinstance(doc, Doc) and model_response is not None:
             return self.measure(doc, model_response)
         return self.measure(*legacy_inputs(doc, model_response, more))
@@ -176,11 +173,8 @@ class Metric:
     def compute_sample(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> dict[str, Any]:
-        """Compute the document's values by name.
-
-        Raises:
-            DocumentError: The computation fails or returns an invalid value.
-        """
+        """Compute the document's values by name. Raises DocumentError if the
+        computation fails or returns an invalid value."""
         value = call_computation(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
             if isinstance(value, Mapping) and len(value) == 1:
@@ -306,14 +300,10 @@ def call_computation(
     response: ModelResponse,
     more: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Call a computation with the arguments of its release of lighteval.
-
-    Args:
-        function: A function of ``doc`` and ``model_response``, an object with
-            ``compute`` or ``prepare``, or either with the arguments of an earlier
-            release.
-        more: Further arguments of an object's method.
-    """
+    """Call a computation with the arguments of its release of lighteval. ``function``:
+    a function of ``doc`` and ``model_response``, an object with ``compute`` or
+    ``prepare``, or either with the arguments of an earlier release. ``more``: further
+    arguments of an object's method."""
     for name in ("compute", "prepare"):
         method = getattr(function, name, None)
         if callable(method):

@@ -71,15 +71,13 @@ def response_of(
     everything: Sequence[Sequence[Any]] | None = None,
     n_tokens: Sequence[int] = (),
 ) -> ModelResponse:
-    """Return the responses to a document's requests for metrics.
+    """Return the responses to a document's requests for metrics. Raises DocumentError
+    if the filter pipeline returned values of a wrong type.
 
     Args:
         filtered: Output of the filter pipeline, one per request.
         everything: All responses to each request, if unfiltered.
         n_tokens: Number of tokens of the first response to each request.
-
-    Raises:
-        DocumentError: The filter pipeline returned values of a wrong type.
     """
     tokens = [range(n) for n in n_tokens]
     if output_type == "generate_until":

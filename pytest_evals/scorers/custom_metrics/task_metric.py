@@ -66,13 +66,9 @@ _FIX = {
 
 @dataclass(frozen=True, slots=True)
 class TaskMetric:
-    """A metric in a task.
-
-    Args:
-        reasoning_tags: Start and end tags; the text between them is removed from
-            responses.
-        unconditioned_query: Prompt for scoring choices without the question.
-    """
+    """A metric in a task. ``reasoning_tags``: start and end tags; the text between them
+    is removed from responses. ``unconditioned_query``: prompt for scoring choices
+    without the question."""
 
     metric: Metric
     reasoning_tags: tuple[tuple[str, str], ...] = ()
@@ -103,14 +99,9 @@ class TaskMetric:
         higher_is_better: bool | None,
     ) -> TaskMetric:
         """Replace the aggregation or direction of a metric that is a plain function.
-
-        Args:
-            aggregation: Name or function; ``None`` to leave it.
-            higher_is_better: Direction; ``None`` to leave it.
-
-        Raises:
-            EvalsError: The metric defines its own aggregation.
-        """
+        ``aggregation``: name or function; ``None`` to leave it. ``higher_is_better``:
+        direction; ``None`` to leave it. Raises EvalsError if the metric defines its own
+        aggregation."""
         metric = self.metric
         if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
             raise EvalsError(
@@ -123,13 +114,9 @@ class TaskMetric:
         return replace(self, metric=metric)
 
     def check(self, output_type: str, repeats: int, *, may_execute: bool) -> None:
-        """Check that the metric can score the documents of a task.
-
-        Raises:
-            EvalsError: The output type is not supported, or the metric needs more
-                responses or an argument.
-            MissingExtraError: It needs a library that is not installed.
-        """
+        """Check that the metric can score the documents of a task. Raises EvalsError if
+        the output type is not supported, or the metric needs more responses or an
+        argument; MissingExtraError if it needs a library that is not installed."""
         metric, shown = self.metric, repr(self.names[0])
         if metric.category != REQUIRED_METHOD.get(output_type):
             raise EvalsError(
@@ -145,16 +132,10 @@ class TaskMetric:
         self.check_requirements(may_execute=may_execute)
 
     def check_requirements(self, *, may_execute: bool) -> None:
-        """Check the metric's arguments, permissions and libraries.
-
-        Args:
-            may_execute: Whether model output may be executed as code at any level
-                of isolation.
-
-        Raises:
-            EvalsError: An argument is missing, or executing code is not allowed.
-            MissingExtraError: It needs a library that is not installed.
-        """
+        """Check the metric's arguments, permissions and libraries. ``may_execute``:
+        whether model output may be executed as code at any level of isolation. Raises
+        EvalsError if an argument is missing, or executing code is not allowed;
+        MissingExtraError if it needs a library that is not installed."""
         metric, shown = self.metric, repr(self.names[0])
         for name in getattr(metric.sample_level_fn, "required", ()):
             if getattr(metric.sample_level_fn, name) is None:
@@ -242,11 +223,8 @@ class TaskMetric:
         filter: str,  # noqa: A002
         iterations: int = ITERATIONS,
     ) -> Iterator[CoreMetric]:
-        """Yield the aggregation of each number.
-
-        Args:
-            iterations: Bootstrap resamples; capped at lighteval's number.
-        """
+        """Yield the aggregation of each number. ``iterations``: bootstrap resamples;
+        capped at lighteval's number."""
         n, decides = min(iterations, ITERATIONS), self.accuracies()
         for name, added in aggregations_of(self.metric):
             yield CoreMetric(
