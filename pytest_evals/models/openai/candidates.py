@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_evals.core.request import Response
 from pytest_evals.models.http.errors import RequestFailedError
@@ -72,11 +72,7 @@ class CandidateScorer:
             self.groups.setdefault((context, n // MOST), []).append(token)
 
     async def score(self, span: ScoredSpan) -> Response:
-        """The response for a span of one token.
-
-        Raises:
-            RequestFailedError: The reply is missing or unusable.
-        """
+        """The response for a span of one token."""
         context, token = _split(span)
         key = context, self.parts[context, token]
         task = self.tasks.get(key)
@@ -93,46 +89,27 @@ class CandidateScorer:
         )
 
 
-def candidates_body(tokens: Sequence[int]) -> dict[str, Any]:
-    """Parameters of a request for the log-probabilities of tokens."""
-    return {
-        "logprobs": 1,
-        "logprob_token_ids": [*tokens],
-        "return_tokens_as_token_ids": True,
-    }
-
-
 def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:
-    """The candidates' values in a reply."""
-    found = choice_of(reply).get("logprobs")
-    rows = found.get("top_logprobs") if isinstance(found, dict) else None
-    row = rows[0] if isinstance(rows, list) and rows else None
-    words = found.get("tokens") if isinstance(found, dict) else None
-    if not isinstance(row, dict) or not isinstance(words, list) or not words:
-        raise RequestFailedError("it gives no log-probabilities of selected tokens")
-    best = re.fullmatch(r"token_id:(\d+)", str(words[0]))
-    if best is None:
-        raise RequestFailedError(f"it gives {words[0]!r:.60} for a token id")
-    values = {token: logprob_of(row.get(f"token_id:{token}")) for token in tokens}
-    return candidates_of(values, int(best[1]), logprob_of(row.get(best[0])))
-
-
-def candidates_of(
-    values: Mapping[int, float | None], best: int, highest: float | None
-) -> Mapping[int, Candidate]:
-    """Candidates with their greedy flags.
-
-    Args:
-        best: The token that was generated at temperature 0.
-        highest: Its log-probability, ``None`` if unknown.
+    """The candidates' values in a reply.
 
     Raises:
         RequestFailedError: A value is missing, or higher than that of the generated
             token, which is then not the most likely one (penalties in the server's
             ``generation_config.json``).
     """
+    found = choice_of(reply).get("logprobs")
+    found = found if isinstance(found, dict) else {}
+    rows, words = found.get("top_logprobs"), found.get("tokens")
+    row = rows[0] if isinstance(rows, list) and rows else None
+    if not isinstance(row, dict) or not isinstance(words, list) or not words:
+        raise RequestFailedError("it gives no log-probabilities of selected tokens")
+    generated = re.fullmatch(r"token_id:(\d+)", str(words[0]))
+    if generated is None:
+        raise RequestFailedError(f"it gives {words[0]!r:.60} for a token id")
+    best, highest = int(generated[1]), logprob_of(row.get(generated[0]))
     candidates: dict[int, Candidate] = {}
-    for token, value in values.items():
+    for token in tokens:
+        value = logprob_of(row.get(f"token_id:{token}"))
         if value is None:
             raise RequestFailedError(
                 f"it gives no log-probability of the token {token}"

@@ -3,28 +3,35 @@ log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
 from pytest_evals.models.http.errors import RequestFailedError, shortened, source_of
-from pytest_evals.models.openai.candidates import Candidate
+from pytest_evals.models.http.retries import RetryingClient
+from pytest_evals.models.openai.candidates import Candidate, read_candidates
+from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
     TOLERANCE,
     LogprobFormat,
     PromptLogprobs,
     Sent,
+    of_whole,
     response_of,
+    token_at,
+    token_texts,
 )
+from pytest_evals.models.openai.request_bodies import choice_of
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.token_boundaries import token_at
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import ServerTokenizer
 
+T = TypeVar("T")
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 TRIAL_RETRIES = 2
@@ -36,31 +43,59 @@ class ScoringUnsupportedError(ModelError):
     """The server replies but returns no usable log-probabilities."""
 
 
-class ProbedServer(Protocol):
-    """A server that is probed."""
+@dataclass(slots=True)
+class ProbedServer:
+    """A server whose completions are requested with log-probabilities."""
 
-    @property
-    def settings(self) -> OpenAISettings:
-        """The model's settings."""
-        ...
+    client: RetryingClient
+    settings: OpenAISettings
 
-    async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
+    async def read(
+        self, sent: Sent, form: LogprobFormat, retries: int | None = TRIAL_RETRIES
+    ) -> PromptLogprobs:
         """The tokens of a prompt."""
-        ...
+        read, n = form.read, form.n_unlisted
+        return await self._greedy(
+            sent, 1, form.body, lambda reply: read(reply, sent, n), retries
+        )
 
     async def ask_candidates(
-        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None, /
+        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
     ) -> Mapping[int, Candidate]:
-        """The values of selected tokens after a context."""
-        ...
+        """The log-probabilities of tokens after a context."""
+        parameters = {
+            "logprobs": 1,
+            "logprob_token_ids": [*tokens],
+            "return_tokens_as_token_ids": True,
+        }
+        return await self._greedy(
+            ids,
+            1,
+            parameters,
+            lambda reply: read_candidates(of_whole(reply, ids), tokens),
+            retries,
+        )
 
-    async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
+    async def write(self, text: str, n_tokens: int) -> Sequence[str]:
         """The tokens of a greedy completion; empty if the server does not list them."""
-        ...
+        return await self._greedy(text, n_tokens, {"logprobs": 1}, token_texts)
 
-    async def go_on(self, sent: Sent, n_tokens: int, /) -> str:
+    async def go_on(self, sent: Sent, n_tokens: int) -> str:
         """The greedy completion of a string or of token ids."""
-        ...
+        return await self._greedy(
+            sent, n_tokens, {}, lambda reply: str(choice_of(reply).get("text"))
+        )
+
+    async def _greedy(
+        self,
+        sent: Sent,
+        n_tokens: int,
+        parameters: Mapping[str, Any],
+        read: Callable[[Reply], T],
+        retries: int | None = TRIAL_RETRIES,
+    ) -> T:
+        body = {"prompt": sent, "temperature": 0, "max_tokens": n_tokens, **parameters}
+        return await self.client.ask("completions", body, read, retries)
 
 
 async def probe_format(
@@ -107,12 +142,10 @@ def _check(reading: PromptLogprobs) -> None:
 
 
 async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
-    """Check that log-probabilities are aligned with their tokens.
-
-    Greedily generated tokens must be the most likely ones when they are scored as a
-    prompt. llama-cpp-python 0.3 shifts the distributions of prompts without BOS by one
-    token. Half of the tokens suffice, because of penalties and near ties; prompts that
-    are tokenized differently are inconclusive."""
+    """Check that greedily generated tokens are the most likely ones when they are
+    scored as a prompt: llama-cpp-python 0.3 shifts the distributions of prompts without
+    BOS by one token. Half of the tokens suffice, because of penalties and near ties;
+    prompts that are tokenized differently are inconclusive."""
     words = await server.write(START, N_WRITTEN)
     text = START + "".join(words)
     reading = await server.read(text, form)
@@ -172,12 +205,8 @@ def _is_near(one: float | None, other: float | None) -> bool:
 
 async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:
     """Check that token ids mean the same on a server that scores nothing: its
-    completion is the same as for the string.
-
-    Raises:
-        RequestFailedError: It takes no ids.
-        ScoringUnsupportedError: They mean another text to it.
-    """
+    completion is the same as for the string. Raises ``RequestFailedError`` if it takes
+    no ids, ``ScoringUnsupportedError`` if they mean another text to it."""
     expected = await server.go_on(PROBE, N_WRITTEN)
     texts = []
     # Not every server puts the special tokens of the tokenizer in front of a text.
@@ -194,8 +223,7 @@ async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None
 
 
 def _other_tokenizer(server: ProbedServer, why: str) -> ScoringUnsupportedError:
-    settings = server.settings
+    tokenizer, target = server.settings.tokenizer, server.settings.target
     return ScoringUnsupportedError(
-        f"tokenizer={settings.tokenizer} is not that of the server's "
-        f"{settings.target!r}: {why}"
+        f"tokenizer={tokenizer} is not that of the server's {target!r}: {why}"
     )

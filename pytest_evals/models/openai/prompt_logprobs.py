@@ -8,8 +8,10 @@ do not accept zero.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Response
@@ -32,6 +34,7 @@ _NO_FIRST = (
 )
 
 
+_LISTS = ("tokens", "token_logprobs", "top_logprobs")
 Sent = str | Sequence[int]
 """A prompt: a string, or token ids."""
 
@@ -116,9 +119,12 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
         raise RequestFailedError(
             f"it gives no log-probabilities: {shortened(str(reply))}"
         )
-    texts = _list(found, "tokens")
-    values = _list(found, "token_logprobs")
-    tops = _list(found, "top_logprobs")
+    for name in _LISTS:
+        if not isinstance(found.get(name), list):
+            raise RequestFailedError(
+                f"its logprobs have no list of {name}: {shortened(str(found))}"
+            )
+    texts, values, tops = (found[name] for name in _LISTS)
     if not len(texts) == len(values) == len(tops):
         raise RequestFailedError(
             "its lists of tokens and log-probabilities differ in length"
@@ -218,7 +224,10 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
         raise RequestFailedError(
             f"it gives no prompt_logprobs: {shortened(str(reply))}"
         )
-    first, *rest = [_entry(one, i) for i, one in enumerate(found)]
+    first, *rest = [
+        PromptToken("", None, None) if i == 0 and one is None else _entry(one)
+        for i, one in enumerate(found)
+    ]
     known = "".join(token.text for token in rest)
     if not isinstance(sent, str):
         _n_sent(len(found), sent, most=len(sent))
@@ -239,28 +248,15 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
     return PromptLogprobs(tokens=(first, *rest))
 
 
-def _entry(entry: Any, position: int) -> PromptToken:
-    if entry is None and position == 0:
-        return PromptToken("", None, None)
-    if not isinstance(entry, dict) or len(entry) != 1:
-        raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
-    (one,) = entry.values()
+def _entry(entry: Any) -> PromptToken:
+    is_single = isinstance(entry, dict) and len(entry) == 1
+    one = next(iter(entry.values())) if is_single else None
     if not isinstance(one, dict) or "logprob" not in one:
         raise RequestFailedError(f"its prompt_logprobs hold {shortened(str(entry))}")
     rank, word = one.get("rank"), one.get("decoded_token")
     greedy = rank == 1 if isinstance(rank, int) else None
-    return PromptToken(
-        word if isinstance(word, str) else "", logprob_of(one["logprob"]), greedy
-    )
-
-
-def _list(found: Mapping[str, Any], name: str) -> list[Any]:
-    value = found.get(name)
-    if not isinstance(value, list):
-        raise RequestFailedError(
-            f"its logprobs have no list of {name}: {shortened(str(found))}"
-        )
-    return value
+    text = word if isinstance(word, str) else ""
+    return PromptToken(text, logprob_of(one["logprob"]), greedy)
 
 
 def logprob_of(value: Any) -> float | None:
@@ -278,6 +274,59 @@ def logprob_of(value: Any) -> float | None:
     if math.isnan(number) or number > MAX_LOGPROB:
         raise RequestFailedError(f"it gives {value!r:.60} for a log-probability")
     return number
+
+
+def token_at(reading: PromptLogprobs, text: str, at: int) -> int | None:
+    """Index of the token that starts at a character of the text; ``None`` if the text
+    alone does not determine it.
+
+    The continuation of a context consists of the tokens beyond the length of the
+    encoded context (lm-eval 0.4.13, ``api/model.py``, ``_encode_pair``). If a token
+    starts exactly where the continuation does, it is the first one: merges of byte-pair
+    tokenizers do not cross a boundary that remains in the final tokens. Otherwise the
+    tokens of the context alone are requested. If the combined tokens do not start with
+    those (:func:`begins_with`), lm-eval's input is not the encoding of any string, and
+    a server that receives strings cannot reproduce it.
+    """
+    starts = _starts(reading, text)
+    if starts is None:
+        return None
+    first = bisect_left(starts, at)
+    if first == len(starts) or starts[first] != at or not reading.tokens[first].text:
+        return None
+    return first
+
+
+def begins_with(reading: PromptLogprobs, context: PromptLogprobs) -> bool:
+    """Whether a text starts with the tokens of its context, spelled identically; the
+    first token is not compared, since some servers do not return its spelling."""
+    n = len(context.tokens)
+    pairs = zip(reading.tokens[1:n], context.tokens[1:], strict=True)
+    return all(one.text == other.text for one, other in pairs)
+
+
+def _starts(reading: PromptLogprobs, text: str) -> Sequence[int] | None:
+    """Start of each token in the text, ascending; below 0 for special tokens at the
+    start. ``None`` if tokens and text do not match, as with split characters and no
+    offsets."""
+    words = [token.text for token in reading.tokens]
+    for n in reversed(range(min(MOST_SPECIAL, len(words)) + 1)):
+        if "".join(words[n:]) == text:
+            ends = accumulate(map(len, words[n:]), initial=0)
+            return [*range(-n, 0), *ends][:-1]
+    offsets = reading.offsets
+    return offsets if offsets and _agrees(words, offsets, text) else None
+
+
+def _agrees(words: Sequence[str], offsets: Sequence[int], text: str) -> bool:
+    """Whether the server's offsets match this text: each token occurs at its offset,
+    except for parts of characters, which are spelled differently."""
+    if offsets[0] != 0 or any(b < a for a, b in pairwise(offsets)):
+        return False
+    return offsets[-1] < len(text) and all(
+        text.startswith(word, at) or word.startswith("bytes:") or BROKEN in word
+        for word, at in zip(words, offsets, strict=True)
+    )
 
 
 LOGPROB_FORMATS = (

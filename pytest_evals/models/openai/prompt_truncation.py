@@ -54,8 +54,10 @@ class PromptTruncation:
             return
         texts = [request for request in requests if not self._server_cuts(request)]
         self.unfit = dict(encoding.unfit(texts, self.window))
-        if any(not isinstance(fit, str) and fit.ids for fit in self.unfit.values()):
-            self._try_ids()
+        fits = self.unfit.values()
+        is_cut = any(not isinstance(fit, str) and fit.ids for fit in fits)
+        if is_cut and self.unable is None:
+            self.unable = self._why_unable()
 
     def take(self, request: Generate) -> FittedPrompt | None:
         """The truncated prompt of a request; ``None`` if it fits or the window is
@@ -75,20 +77,18 @@ class PromptTruncation:
             )
         return fit
 
-    def _try_ids(self) -> None:
-        """Check once that the server accepts token ids of this tokenizer."""
-        if self.unable is not None:
-            return
-        self.unable = ""
+    def _why_unable(self) -> str:
+        """Why the server does not accept token ids of this tokenizer."""
         if self.scorer.form is not None:  # it was tried when texts were scored
-            return
+            return ""
         assert self.scorer.encoding is not None
         try:
             self.background.run(check_prompts(self.scorer, self.scorer.encoding))
         except RequestFailedError as fault:
-            self.unable = fault.message
+            return fault.message
         except ModelError as error:
-            self.unable = str(error)
+            return str(error)
+        return ""
 
     def _server_cuts(self, request: Request) -> bool:
         given = request.options if isinstance(request, Generate) else ()

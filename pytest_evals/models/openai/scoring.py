@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_evals.core.request import (
     Loglikelihood,
@@ -15,16 +15,10 @@ from pytest_evals.core.request import (
     shows_images,
 )
 from pytest_evals.models.http.errors import RequestFailedError
-from pytest_evals.models.http.retries import RetryingClient
-from pytest_evals.models.openai.candidates import (
-    Candidate,
-    CandidateScorer,
-    candidates_body,
-    read_candidates,
-)
+from pytest_evals.models.openai.candidates import CandidateScorer
 from pytest_evals.models.openai.capability_probe import (
     PROBE,
-    TRIAL_RETRIES,
+    ProbedServer,
     gives_candidates,
     probe_format,
 )
@@ -33,35 +27,25 @@ from pytest_evals.models.openai.prompt_logprobs import (
     PromptLogprobs,
     PromptToken,
     Sent,
-    of_whole,
+    begins_with,
     response_of,
-    token_texts,
+    token_at,
     total,
 )
-from pytest_evals.models.openai.request_bodies import choice_of
-from pytest_evals.models.openai.settings import NO_IMAGE_SCORES, OpenAISettings
-from pytest_evals.models.openai.token_boundaries import (
-    begins_with,
-    move_whitespace,
-    token_at,
-)
+from pytest_evals.models.openai.settings import NO_IMAGE_SCORES
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
     from pytest_evals.models.tokens.spans import ScoredSpan
 
-_CANDIDATES = "logprob_token_ids"
-"""A parameter of vLLM's completions."""
 _PATH = "completions"
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
 
 @dataclass(slots=True)
-class ServerScorer:
+class ServerScorer(ProbedServer):
     """Scores requests on a server; belongs to its event loop."""
 
-    client: RetryingClient
-    settings: OpenAISettings
     encoding: ServerTokenizer | None = None
     """Makes token ids of texts; ``None`` to send texts."""
     form: LogprobFormat | None = None
@@ -84,7 +68,7 @@ class ServerScorer:
         """How requests are scored, for reports; empty before the probe."""
         if self.form is None:
             return ""
-        return self.form.name + f" + {_CANDIDATES}" * (self.candidates is not None)
+        return self.form.name + " + logprob_token_ids" * (self.candidates is not None)
 
     async def probe(self) -> None:
         """Determine once the format in which the server returns log-probabilities."""
@@ -120,11 +104,13 @@ class ServerScorer:
                 "the context is a chat, and a server cannot score the continuation of "
                 "a chat"
             )
-        context, continuation = move_whitespace(request.context, request.continuation)
+        # Trailing white space of the context is moved to the continuation.
+        bare = request.context.rstrip()
+        continuation = request.context[len(bare) :] + request.continuation
         if not continuation:
             raise RequestFailedError("the continuation is empty")
-        context = context or self.settings.prefix
-        reading = await self.read(context + continuation)
+        context = bare or self.settings.prefix
+        reading = await self._scored(context + continuation)
         first = token_at(reading, context + continuation, len(context))
         if first is None:
             first = await self._after(context, continuation, reading)
@@ -141,7 +127,7 @@ class ServerScorer:
         scored = []
         for line in lines:
             ids, n = line.tokens.tolist(), len(line.tokens) - line.n_scored
-            tokens = (await self.read(ids)).tokens[n:]
+            tokens = (await self._scored(ids)).tokens[n:]
             scored.append(self._response(tokens, n_context=n))
         if isinstance(request, Rolling):
             return Response(
@@ -156,7 +142,7 @@ class ServerScorer:
         if not text:
             raise RequestFailedError("the text is empty")
         prefix = self.settings.prefix
-        reading = await self.read(prefix + text)
+        reading = await self._scored(prefix + text)
         first = token_at(reading, prefix + text, len(prefix))
         if first is None:
             raise self.client.named(RequestFailedError(_NO_SUM), _PATH)
@@ -197,49 +183,14 @@ class ServerScorer:
         """The tokens of a context alone; requested once."""
         task = self.contexts.get(context)
         if task is None:
-            task = asyncio.ensure_future(self.read(context))
+            task = asyncio.ensure_future(self._scored(context))
             self.contexts[context] = task
         return await asyncio.shield(task)
 
-    async def read(
-        self, sent: Sent, form: LogprobFormat | None = None
-    ) -> PromptLogprobs:
-        """The tokens of a prompt, in the given format or the server's."""
-        retries = None if form is None else TRIAL_RETRIES
-        form = form or self.form
-        assert form is not None, "probe() comes first"
-        body = {**_greedy(sent, n_tokens=1), **form.body}
-        read, n = form.read, form.n_unlisted
-        return await self.client.ask(
-            _PATH, body, lambda reply: read(reply, sent, n), retries
-        )
-
-    async def ask_candidates(
-        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
-    ) -> Mapping[int, Candidate]:
-        """The log-probabilities of tokens after a context."""
-        body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
-        return await self.client.ask(
-            _PATH,
-            body,
-            lambda reply: read_candidates(of_whole(reply, ids), tokens),
-            retries,
-        )
-
-    async def write(self, text: str, n_tokens: int) -> Sequence[str]:
-        """The tokens of a greedy completion; empty if the server does not list them."""
-        body = {**_greedy(text, n_tokens), "logprobs": 1}
-        return await self.client.ask(_PATH, body, token_texts, TRIAL_RETRIES)
-
-    async def go_on(self, sent: Sent, n_tokens: int) -> str:
-        """The greedy completion of a string or of token ids."""
-        body = _greedy(sent, n_tokens)
-        return await self.client.ask(
-            _PATH,
-            body,
-            lambda reply: str(choice_of(reply).get("text")),
-            TRIAL_RETRIES,
-        )
+    async def _scored(self, sent: Sent) -> PromptLogprobs:
+        """The tokens of a prompt in the server's format."""
+        assert self.form is not None, "probe() comes first"
+        return await self.read(sent, self.form, None)
 
 
 def _single(request: Request, lines: Spans | str) -> ScoredSpan | None:
@@ -254,7 +205,3 @@ def _with_cut(response: Response, span: ScoredSpan) -> Response:
     n_cut = span.n_truncated
     n_context = response.n_prompt_tokens + n_cut
     return replace(response, n_prompt_tokens=n_context, n_truncated=n_cut)
-
-
-def _greedy(sent: Sent, n_tokens: int) -> dict[str, Any]:
-    return {"prompt": sent, "temperature": 0, "max_tokens": n_tokens}
