@@ -26,10 +26,7 @@ def reasoning_tags(text: str) -> tuple[str, str]:
     """The first tag that starts reasoning and the last one that ends it; empty if
     missing."""
     opening, closing = _OPENING.search(text), [*_CLOSING.finditer(text)]
-    return (
-        opening.group() if opening else "",
-        closing[-1].group() if closing else "",
-    )
+    return (opening.group() if opening else "", closing[-1].group() if closing else "")
 
 
 def begins_with_reasoning(text: str) -> bool:

@@ -299,10 +299,7 @@ def _counts(run: RunResult) -> str:
     counts = Counter(verdict.outcome.value for verdict in run.verdicts)
     n_errors = sum(task.n_errored + task.n_unscored for task in run.tasks)
     n_documents = sum(len(task.records) for task in run.tasks)
-    parts = [
-        f"{plural(len(run.tasks), 'task')}",
-        plural(n_documents, "document"),
-    ]
+    parts = [f"{plural(len(run.tasks), 'task')}", plural(n_documents, "document")]
     parts += [f"{n_errors} of them without a score"] if n_errors else []
     gates = ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
     parts += [f"gates: {gates}"] if gates else []

@@ -20,12 +20,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import plural, suggestion
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.reducers import reduced_reference, reduced_scores
-from pytest_evals.gates.terms import (
-    InvalidGateError,
-    Pairs,
-    has_limits,
-    missing_count,
-)
+from pytest_evals.gates.terms import InvalidGateError, Pairs, has_limits, missing_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

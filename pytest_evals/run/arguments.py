@@ -325,7 +325,6 @@ _OPTIONS: Mapping[str, Check] = {
         _FLAG,
     ),
     **dict.fromkeys(
-        ("gen_kwargs", "metadata", "model_arguments", "parameters", "metrics"),
-        _MAPPING,
+        ("gen_kwargs", "metadata", "model_arguments", "parameters", "metrics"), _MAPPING
     ),
 }

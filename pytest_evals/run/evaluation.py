@@ -21,9 +21,7 @@ from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook, check_spec
 from pytest_evals.models.spec import is_command
 from pytest_evals.reports.files.model import model_arguments
-from pytest_evals.run.arguments import (
-    OneModel,
-)
+from pytest_evals.run.arguments import OneModel
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig

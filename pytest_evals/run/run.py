@@ -14,12 +14,7 @@ from typing import Any
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
-from pytest_evals.core.result import (
-    SPEND_CAP,
-    RunResult,
-    TaskResult,
-    lacking,
-)
+from pytest_evals.core.result import SPEND_CAP, RunResult, TaskResult, lacking
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.check import ungated

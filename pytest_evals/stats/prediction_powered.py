@@ -134,9 +134,7 @@ def tuned_weight(
 
 
 def mean_of_run(
-    human: Sequence[float],
-    judge: Sequence[float],
-    others: Sequence[float],
+    human: Sequence[float], judge: Sequence[float], others: Sequence[float]
 ) -> RectifiedMean:
     """Return the mean of human ratings over the documents of a run.
 

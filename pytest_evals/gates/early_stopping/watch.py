@@ -69,12 +69,7 @@ class Watch:
         each = error / max(1, len(steps.cuts))
         self._urns = [
             Urn(
-                n,
-                cut.target,
-                error=each,
-                guess=guess,
-                old=self._old,
-                strict=cut.strict,
+                n, cut.target, error=each, guess=guess, old=self._old, strict=cut.strict
             )
             for cut in steps.cuts
         ]

@@ -36,9 +36,7 @@ from pytest_evals.stats.paired_proportions import PairedProportions
 
 
 def combined(
-    gate: Gate,
-    members: Sequence[Member],
-    estimates: Sequence[GateEstimate],
+    gate: Gate, members: Sequence[Member], estimates: Sequence[GateEstimate]
 ) -> GateEstimate:
     """The weighted mean of the tasks' values or changes."""
     names, weights = [m.seen.task for m in members], [m.weight for m in members]
@@ -46,8 +44,7 @@ def combined(
     if changes:
         return combined_change(names, changes, weights)
     whole = GateEstimate(
-        value=_mean(weights, [one.value for one in estimates]),
-        range=_common(estimates),
+        value=_mean(weights, [one.value for one in estimates]), range=_common(estimates)
     )
     if any(one.spread is None for one in estimates):
         return whole
@@ -64,9 +61,7 @@ def combined(
 
 
 def combined_change(
-    names: Sequence[str],
-    changes: Sequence[ChangeEstimate],
-    weights: Sequence[Fraction],
+    names: Sequence[str], changes: Sequence[ChangeEstimate], weights: Sequence[Fraction]
 ) -> ChangeEstimate:
     """The weighted mean of the changes of several tasks."""
     before = _mean(weights, [one.before for one in changes])

@@ -49,9 +49,7 @@ def estimate_gate(
     the values, or a cluster, is unknown."""
     metric = seen.metric
     estimate = replace(
-        _estimate(gate, seen),
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
+        _estimate(gate, seen), n_errored=metric.n_errored, n_unscored=metric.n_unscored
     )
     bracket: Sequence[GateEstimate] = ()
     if metric.n_lost and (gate.bounds or gate.margin):

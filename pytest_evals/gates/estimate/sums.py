@@ -17,11 +17,7 @@ from pytest_evals.gates.terms import (
     antilog,
     without_variance,
 )
-from pytest_evals.stats.averages import (
-    ClusteredStderr,
-    cluster_sums,
-    clustered_stderr,
-)
+from pytest_evals.stats.averages import ClusteredStderr, cluster_sums, clustered_stderr
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     NormalEstimate,

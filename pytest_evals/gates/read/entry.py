@@ -245,9 +245,7 @@ def _bounds(entry: Parsed, _: str) -> Parsed:
     conditions = ("min", "max", *_CONDITIONS)
     if not any(key in entry for key in conditions):
         raise MissingKeyError(
-            "the gate has no condition: neither min nor max",
-            "min: 0.75",
-            conditions,
+            "the gate has no condition: neither min nor max", "min: 0.75", conditions
         )
     bounds: list[Bound] = [*filter(None, (entry.get("min"), entry.get("max")))]
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:

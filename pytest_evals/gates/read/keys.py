@@ -42,9 +42,7 @@ def _object(properties: Mapping[str, Any], **further: Any) -> Mapping[str, Any]:
     return {**schema, "additionalProperties": False, **further}
 
 
-_PATTERN = {
-    "anyOf": [_STRING, {"type": "array", "items": _STRING, "minItems": 1}],
-}
+_PATTERN = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "minItems": 1}]}
 
 KEYS: Mapping[str, GateKey] = {
     "metric": GateKey(
@@ -180,9 +178,7 @@ KEYS: Mapping[str, GateKey] = {
         "Model on which it is judged, short for when: {model: …}: gpt2.",
     ),
     "variant": GateKey(
-        values.model,
-        _PATTERN,
-        "Variant of an eval's prompt that it judges: short.",
+        values.model, _PATTERN, "Variant of an eval's prompt that it judges: short."
     ),
     "must_pass": GateKey(
         values.must_pass,
