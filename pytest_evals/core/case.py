@@ -95,32 +95,22 @@ CasePrompt = str | Sequence[Message | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserTurn:
-    """A message of the user in a conversation.
-
-    Args:
-        user: Its text; in the turns of a case also a list of parts, as the content of
-            a message.
-        checks: Scorers of the answer to it.
-        target: What the answer is compared with by these; that of the case if
-            ``None``.
-    """
+    """A message of the user in a conversation."""
 
     user: str
-    checks: Sequence[Any] = ()
+    """Its text; in the turns of a case also a list of parts, as the content of a
+    message."""
+    checks: Sequence[Any] = ()  # scorers of the answer to it
     target: Any = None
+    """What the answer is compared with by these; that of the case if ``None``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserRole:
-    """The role of a simulated user.
+    """The role of a simulated user."""
 
-    Args:
-        goal: What the user wants.
-        persona: How the user behaves; empty if it is not set.
-    """
-
-    goal: str = ""
-    persona: str = ""
+    goal: str = ""  # what the user wants
+    persona: str = ""  # how the user behaves; empty if it is not set
 
     @classmethod
     def of(cls, given: Any) -> UserRole:

@@ -15,23 +15,14 @@ Kind = Literal["image", "text"]
 
 
 class PlacedFile(NamedTuple):
-    """A file in a message of a prompt.
+    """A file in a message of a prompt."""
 
-    Args:
-        kind: An image, or a text file whose text becomes part of the message.
-        message: Position of the message.
-        at: Number of characters in front of it in the text of the message.
-        source: Path; or an image's ``data:`` URL.
-        name: Path for reports, empty for a URL.
-        detail: OpenAI's ``detail`` of an image, empty for the server's default.
-    """
-
-    kind: Kind
-    message: int
-    at: int
-    source: str
-    name: str = ""
-    detail: str = ""
+    kind: Kind  # an image, or a text file whose text becomes part of the message
+    message: int  # position of the message
+    at: int  # number of characters in front of it in the text of the message
+    source: str  # path; or an image's data: URL
+    name: str = ""  # path for reports, empty for a URL
+    detail: str = ""  # OpenAI's detail of an image, empty for the server's default
 
 
 def split_content(content: Sequence[Any], message: int) -> tuple[str, list[PlacedFile]]:

@@ -73,21 +73,14 @@ class ModelDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelComparison:
-    """Models side by side.
+    """Models side by side."""
 
-    Args:
-        models: Their names, in order.
-        reference: The one that the others are compared with.
-        metrics: For each metric, one entry for each model.
-        documents: Documents that all models have.
-        refused: Why tasks could not be compared, or only on some documents.
-    """
-
-    models: tuple[str, ...]
-    reference: str
-    metrics: tuple[ModelMetric, ...] = ()
-    documents: tuple[ModelDocument, ...] = ()
+    models: tuple[str, ...]  # their names, in order
+    reference: str  # the one that the others are compared with
+    metrics: tuple[ModelMetric, ...] = ()  # for each metric, one entry for each model
+    documents: tuple[ModelDocument, ...] = ()  # documents that all models have
     refused: tuple[str, ...] = ()
+    """Why tasks could not be compared, or only on some documents."""
 
     @property
     def agreements(self) -> Mapping[str, int]:

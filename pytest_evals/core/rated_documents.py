@@ -12,31 +12,18 @@ from pytest_evals.core.result import TaskResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedDocuments:
-    """The documents of a run that a judge has rated.
+    """The documents of a run that a judge has rated."""
 
-    Args:
-        labels: The human labels.
-        labelled: Positions of the documents with a label.
-        human: Their labels.
-        judge: Their ratings by the judge.
-        lengths: Lengths of their answers.
-        unlabelled: Positions of the other documents.
-        others: Their ratings by the judge.
-        n_changed: Labels of answers other than those of this run.
-        n_lost: Labels of documents without an answer or a rating.
-        n_not_run: Labels of documents that are not in this run.
-    """
-
-    labels: HumanLabels
-    labelled: Sequence[int]
-    human: Sequence[float]
-    judge: Sequence[float]
-    lengths: Sequence[int]
-    unlabelled: Sequence[int]
-    others: Sequence[float]
-    n_changed: int
-    n_lost: int
-    n_not_run: int
+    labels: HumanLabels  # the human labels
+    labelled: Sequence[int]  # positions of the documents with a label
+    human: Sequence[float]  # their labels
+    judge: Sequence[float]  # their ratings by the judge
+    lengths: Sequence[int]  # lengths of their answers
+    unlabelled: Sequence[int]  # positions of the other documents
+    others: Sequence[float]  # their ratings by the judge
+    n_changed: int  # labels of answers other than those of this run
+    n_lost: int  # labels of documents without an answer or a rating
+    n_not_run: int  # labels of documents that are not in this run
 
     @property
     def fault(self) -> str:

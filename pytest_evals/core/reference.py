@@ -26,18 +26,13 @@ class ComparedValues(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """The documents that a baseline and a run share.
+    """The documents that a baseline and a run share."""
 
-    Args:
-        n_before: Documents of the baseline; of a sampled run, those it has sampled.
-        shared: Positions of the documents in this run that both have, with equal
-            prompt, target, choices and fields that scoring reads.
-        changes: The other documents, as text: ``1 document added (d9)``.
-    """
-
-    n_before: int
+    n_before: int  # documents of the baseline; of a sampled run, those it has sampled
     shared: frozenset[int]
-    changes: tuple[str, ...] = ()
+    """Positions of the documents in this run that both have, with equal prompt, target,
+    choices and fields that scoring reads."""
+    changes: tuple[str, ...] = ()  # the other documents, as text: 1 document added (d9)
 
     @property
     def text(self) -> str:

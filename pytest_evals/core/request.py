@@ -95,13 +95,9 @@ class Loglikelihood:
 
 @dataclass(frozen=True, slots=True)
 class ImageLoglikelihood(Loglikelihood):
-    """A :class:`Loglikelihood` whose context has images.
+    """A :class:`Loglikelihood` whose context has images."""
 
-    Args:
-        options: The images, as those of a :class:`Generate`.
-    """
-
-    options: Options = ()
+    options: Options = ()  # the images, as those of a Generate
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,15 +80,11 @@ class SpendPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpPlan:
-    """The requests to a model that depend on answers, at most.
-
-    Args:
-        spend: Their tokens and cost, if the model is served.
-    """
+    """The requests to a model that depend on answers, at most."""
 
     model: str
     n_requests: int
-    spend: SpendPlan | None = None
+    spend: SpendPlan | None = None  # their tokens and cost, if the model is served
 
     @property
     def cost(self) -> float | None:

@@ -39,19 +39,15 @@ def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SuiteFiles:
-    """The files of a session, for dialects whose files refer to each other.
-
-    Args:
-        collected: Returns the files and folders that are read.
-        skips: Whether a folder is skipped.
-        parameters: Names of the parameters that tasks declare, which dialects add.
-        indexes: Dialect → its index of the files, so that each is read once.
-    """
+    """The files of a session, for dialects whose files refer to each other."""
 
     collected: Callable[[], Sequence[Path]] = tuple
-    skips: Callable[[Path], bool] = _no_folder
+    """Returns the files and folders that are read."""
+    skips: Callable[[Path], bool] = _no_folder  # whether a folder is skipped
     parameters: set[str] = field(default_factory=set)
+    """Names of the parameters that tasks declare, which dialects add."""
     indexes: dict[str, Any] = field(default_factory=dict)
+    """Dialect → its index of the files, so that each is read once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -199,17 +195,11 @@ RowLines = tuple[Path, Sequence[int]]
 
 
 class ModelUse(NamedTuple):
-    """What asks an auxiliary model.
+    """What asks an auxiliary model."""
 
-    Args:
-        name: A scorer, or ``user``.
-        place: Where the model is set.
-        shows_images: Whether its requests have images.
-    """
-
-    name: str
-    place: Place
-    shows_images: bool = False
+    name: str  # a scorer, or user
+    place: Place  # where the model is set
+    shows_images: bool = False  # whether its requests have images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,18 +16,13 @@ KEPT = ("data", "calls", "contexts")
 
 
 class ChatTranscript(NamedTuple):
-    """A conversation with the tested model.
+    """A conversation with the tested model."""
 
-    Args:
-        messages: The transcript.
-        turns: Number of answers.
-        stop_reason: Why a simulated user stopped: ``stop``, ``max_turns``, or
-            ``error``; empty if the user's messages are fixed.
-    """
-
-    messages: tuple[Mapping[str, Any], ...]
-    turns: int
+    messages: tuple[Mapping[str, Any], ...]  # the transcript
+    turns: int  # number of answers
     stop_reason: str = ""
+    """Why a simulated user stopped: ``stop``, ``max_turns``, or ``error``; empty if the
+    user's messages are fixed."""
 
 
 def conversations(record: Record) -> Iterator[ChatTranscript]:

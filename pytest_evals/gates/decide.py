@@ -85,7 +85,6 @@ def compared(
 def _compare(
     conditions: Sequence[Condition], interval: Interval
 ) -> tuple[Outcome, Condition]:
-    """The outcome, and the condition that decides it."""
     for one in conditions:
         if not one.holds(interval.high if one.is_lower else interval.low):
             return Outcome.FAILED, one
@@ -176,7 +175,6 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _with(verdict: Verdict, p_adjusted: float, n: int) -> Verdict:
-    """The verdict with its corrected p-value."""
     gate, p_value = verdict.gate, verdict.p_fails or 0.0
     changed = replace(verdict, p_adjusted=p_adjusted)
     if verdict.outcome is not Outcome.FAILED or n == 1 or p_value >= 0.5:

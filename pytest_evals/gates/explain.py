@@ -189,7 +189,6 @@ def _number_reason(
     decision: Decision,
     reversal: Reversal | None,
 ) -> str:
-    """Reason of a gate that compares the number."""
     if decision.condition is None:
         return f"{metric.name} is present: {figure(float(estimate.value))}"
     text = _statement(gate, estimate, decision)
@@ -220,7 +219,6 @@ def _statement(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
 def _reversal_text(
     reversal: Reversal, outcome: Outcome, show: Callable[[float], str]
 ) -> str:
-    """Note on a threshold within the confidence interval."""
     low, high = reversal.interval.low, reversal.interval.high
     would = "pass" if outcome is Outcome.FAILED else "fail"
     text = (
@@ -253,7 +251,6 @@ def _conclusion(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
 
 
 def _method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
-    """The inference target, and the method of the confidence limits."""
     if decision.interval is None:
         return f"over: {gate.over}"
     return (
@@ -263,7 +260,6 @@ def _method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
 
 
 def _limits_reason(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
-    """Reason of a gate that compares confidence limits."""
     condition = decision.condition
     assert condition is not None
     counted = plural(estimate.n, "document")
@@ -331,7 +327,6 @@ def _to_decide(
 def _change_reason(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, change: ShownChange
 ) -> str:
-    """Reason of a gate on a change since a baseline."""
     text, interval = change_text(change), decision.interval
     show = partial(shown_change, unit=change.unit, bar=change.bar)
     limits = "" if interval is None else f", {_limits(gate, interval, show)}"

@@ -84,7 +84,6 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
 
 
 def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
-    """The verdict on agreement, flips or divergence of two runs."""
     from pytest_evals.gates.two_run_metrics import observe_two_runs
 
     try:
@@ -100,7 +99,6 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
 
 
 def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
-    """The gate's metric, or why it is missing."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         names = sorted({metric.name for metric in metrics})
@@ -133,7 +131,6 @@ def _check_number(metric: MetricResult) -> None:
 
 
 def _check_keys(gate: Gate, metric: MetricResult) -> None:
-    """Check keys whose meaning depends on the metric."""
     if metric.n_absent and not gate.allows_missing:
         n = metric.n_scored + metric.n_lost + metric.n_absent
         have = "has" if metric.n_absent == 1 else "have"

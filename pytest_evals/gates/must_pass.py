@@ -16,8 +16,6 @@ _SHOWN = 5
 
 
 class _State(NamedTuple):
-    """The status of a document for the gate."""
-
     name: str
     kind: Literal["correct", "wrong", "unknown", "invalid", "not run"]
     why: str = ""
@@ -90,7 +88,6 @@ def _of_record(gate: Gate, name: str, record: Record) -> _State:
 
 
 def _of_answers(gate: Gate, name: str, record: Record) -> _State:
-    """The status by the answers to a document with several of them."""
     assert gate.every is not None
     score = next(score for score in record.scores if score.correct is not None)
     n = gate.every.n
@@ -126,7 +123,6 @@ def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict
 
 
 def _once(states: Sequence[_State]) -> str:
-    """State that answers were not repeated."""
     if not any(state.is_once for state in states):
         return ""
     return " (one answer each: the model is deterministic)"

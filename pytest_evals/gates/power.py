@@ -210,7 +210,6 @@ def _cdf(k: int, n: int, share: float) -> float:
 
 
 def _cdfs(k: Any, n: Any, share: float) -> Any:
-    """The same of arrays."""
     import numpy as np
     from scipy.special import betaincc
 

@@ -223,23 +223,16 @@ def paired(
 
 
 class _ComparedTask(NamedTuple):
-    """A task in both runs.
+    """A task in both runs."""
 
-    Args:
-        refused: Why it cannot be compared; empty if it can.
-        difference: The documents that only one run has, as text.
-        n_paired: Documents with a score in both.
-        pairs: Documents of both.
-    """
-
-    refused: str = ""
-    difference: str = ""
+    refused: str = ""  # why it cannot be compared; empty if it can
+    difference: str = ""  # the documents that only one run has, as text
     estimates: Estimates = MappingProxyType({})
     metrics: tuple[MetricChange, ...] = ()
     worse: tuple[DocumentChange, ...] = ()
     better: tuple[DocumentChange, ...] = ()
-    n_paired: int = 0
-    pairs: Sequence[Pair] = ()
+    n_paired: int = 0  # documents with a score in both
+    pairs: Sequence[Pair] = ()  # documents of both
 
 
 def _compared_task(

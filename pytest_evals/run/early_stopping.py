@@ -39,19 +39,15 @@ from pytest_evals.store.history import EarlierRun
 
 
 class Watched(NamedTuple):
-    """A gate with its steps, and what is known of its documents.
-
-    Args:
-        before: Values of the documents in its baseline, if any.
-        rest: Values of the benchmark's other documents, if a sample of a complete
-            baseline's documents is run: then the whole benchmark's verdict counts.
-    """
+    """A gate with its steps, and what is known of its documents."""
 
     gate: Gate
     metric: Metric
     steps: Steps
-    before: Mapping[int, float]
+    before: Mapping[int, float]  # values of the documents in its baseline, if any
     rest: Sequence[float] = ()
+    """Values of the benchmark's other documents, if a sample of a complete baseline's
+    documents is run: then the whole benchmark's verdict counts."""
 
 
 @dataclass(slots=True, kw_only=True)

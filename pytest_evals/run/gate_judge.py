@@ -144,7 +144,6 @@ class GateJudge:
         return verdict, result
 
     def _pending(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
-        """Return that a gate of a part of a run is judged later, and the result."""
         verdict = Verdict(gate=gate, outcome=Outcome.PENDING, reason=PENDING)
         self.reported[gate.task, gate.id] = verdict
         return verdict, self.result_of(gate)

@@ -121,7 +121,6 @@ def is_mean_of(values: Sequence[Any], number: Any) -> bool:
 
 
 def _gives(how: Metric, values: Sequence[Any], number: Any) -> bool:
-    """Whether this definition gives the number."""
     try:
         if how.is_mean:
             return _equal(mean(values), number)

@@ -141,13 +141,11 @@ class _Stored:
         self._models: dict[str | None, Model] = {None: _Silent(_UNKNOWN)}
 
     def open(self, spec: str | None) -> Model:
-        """The stored responses of the model of a spec."""
         if spec not in self._models:
             self._models[spec] = self._opened(spec or "")
         return self._models[spec]
 
     def further(self, task: Task, name: str) -> Model:
-        """The stored responses of an auxiliary model of a task."""
         source = task.models[name]
         if source == JUDGE:
             return self.open(self._planned.judge)

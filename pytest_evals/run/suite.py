@@ -39,8 +39,6 @@ from pytest_evals.store.history import EarlierRun, with_names_of
 
 
 class _WithNode:
-    """A task or a group, and its node."""
-
     __slots__ = ()
     nodeid: str
     model: str
@@ -291,7 +289,6 @@ class Suite:
     def _keep(
         self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
     ) -> None:
-        """Collect faults of gates."""
         self.warn(f"{owner.name}: {one}" for one in faults.warnings)
         if faults.problems and self._raises:
             raise TaskFileError([*faults.problems, *(also.problems if also else ())])
@@ -343,7 +340,6 @@ class Suite:
         return run
 
     def _children(self, group: Group, run: GroupRun) -> None:
-        """Add the members of a group as its file names them."""
         faults = []
         for child in group.children:
             try:

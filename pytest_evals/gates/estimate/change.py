@@ -79,7 +79,6 @@ def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
 
 
 def _check_drops(gate: Gate, seen: Observations, pairs: Pairs) -> None:
-    """Check the assumption of a gate with ``largest_drop``."""
     largest, key, how = gate.largest_drop, seen.metric.key, seen.metric.how
     if largest is None:
         return

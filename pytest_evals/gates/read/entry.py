@@ -153,7 +153,6 @@ def _of_text(text: str, task: str) -> Parsed:
 def _with(
     defaults: Mapping[object, object], entry: Mapping[object, object]
 ) -> Mapping[object, object]:
-    """The entry with the defaults that apply to it."""
     try:
         over = _over({key: entry[key] for key in entry if key in KEYS})
     except ConditionError:  # reported when the entry is read
@@ -162,7 +161,6 @@ def _with(
 
 
 def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
-    """The fields of a gate."""
     _check_named(entry)
     errors = [*_key_errors(entry)]
     parsed: Parsed = {}
@@ -201,7 +199,6 @@ def _check_named(entry: Mapping[object, object]) -> None:
 
 
 def _subject(entry: Parsed, task: str) -> Parsed:
-    """``task``, ``metric`` and ``id``."""
     own = entry.get("task") or ""
     if own and task and own != task:
         what = f"the gate names task {own!r} but belongs to task {task!r}"
@@ -241,7 +238,6 @@ def _when(entry: Parsed, _: str) -> Parsed:
 
 
 def _bounds(entry: Parsed, _: str) -> Parsed:
-    """``min`` and ``max``."""
     conditions = ("min", "max", *_CONDITIONS)
     if not any(key in entry for key in conditions):
         raise MissingKeyError(
@@ -255,7 +251,6 @@ def _bounds(entry: Parsed, _: str) -> Parsed:
 
 
 def _expected(entry: Parsed, _: str) -> Parsed:
-    """``value`` and ``tolerance``, as the bounds that they mean."""
     others = ("min", "max", *MARGIN_KEYS, "reference", "baseline")
     bounds = bounds_of(entry, others)
     return {"bounds": bounds, "expected": entry["value"]} if bounds else {}
@@ -324,7 +319,6 @@ def _over(entry: Mapping[Any, Any]) -> Scope:
 
 
 def _noise(entry: Parsed, _: str) -> Parsed:
-    """``over``, ``confidence``, ``noise`` and ``inconclusive``."""
     over = _over(entry)
     named = [key for key in _NOISE_KEYS if key in entry]
     if over == "run" and named:
