@@ -17,6 +17,7 @@ from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Group, Task, TaskOptions
+from pytest_evals.core.threads import repeating_interrupts
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.rows import is_rows, rows_eval
 from pytest_evals.dialects.native.settings import EvalSettings, as_tuple
@@ -34,7 +35,6 @@ from pytest_evals.run.arguments import (
 )
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.evaluation import EvaluateCall
-from pytest_evals.run.interrupts import repeating_interrupts
 from pytest_evals.run.model_comparison import check_several, models_of
 from pytest_evals.run.notebook import in_own_thread
 from pytest_evals.run.profile import RELEASE, Profile, policy_of

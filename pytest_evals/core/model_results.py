@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.core.display import joined
-from pytest_evals.core.model_comparison import ModelComparison
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import unknown_name
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import LEAST_LABELS, HumanLabels, MetricResult
 from pytest_evals.core.result import TaskResult
 
 

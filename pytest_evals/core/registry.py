@@ -1,4 +1,5 @@
-"""Registries of named objects, such as model kinds, metrics and filters."""
+"""Registries of named objects, such as model kinds, metrics and filters, and the names
+of the guests in them."""
 
 from __future__ import annotations
 
@@ -60,3 +61,16 @@ class Registry(Generic[T]):
         if name in self._entries:
             raise EvalsError(f"there is already a {self._noun} called {name!r}")
         self._entries[name] = entry
+
+
+# This distribution's guests: parts that are registered as a user's plugin registers its
+# own. The rest of the package imports none of them; each is imported when a file, a
+# model's spec or a metric's name first needs it.
+DIALECTS = {
+    "latticeflow": "pytest_evals.guests.latticeflow.loader:load_tasks",
+    "lighteval": "pytest_evals.guests.lighteval.tasks:load_tasks",
+}
+MODEL_KINDS = {"ray": "pytest_evals.guests.ray.kind:RAY"}
+METRIC_FAMILIES = {
+    "lighteval": "pytest_evals.guests.lighteval.metrics.catalogue:lighteval_metric"
+}

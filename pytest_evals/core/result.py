@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_evals.core.comparison import Comparison
+from pytest_evals.core.comparison import Comparison, ModelComparison, matrix_of
 from pytest_evals.core.display import as_frame, as_html, as_text, number
-from pytest_evals.core.document_rows import document_row
 from pytest_evals.core.gate import Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.model_comparison import ModelComparison, matrix_of
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
+from pytest_evals.core.transcript import document_row
 from pytest_evals.errors import OptionError, plural, suggestion
 from pytest_evals.masking.values import masked, masked_text
 

@@ -9,8 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_evals.core.guests import DIALECTS
-from pytest_evals.core.registry import Registry
+from pytest_evals.core.registry import DIALECTS, Registry
 from pytest_evals.core.task import Group, SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.detect import GATES_FILES, dialect_of
 from pytest_evals.errors import Place, Problem, TaskFileError

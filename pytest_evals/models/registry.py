@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.guests import MODEL_KINDS
-from pytest_evals.core.model import Model
-from pytest_evals.core.registry import Registry
+from pytest_evals.core.model import Model, RequestTokenizer
+from pytest_evals.core.registry import MODEL_KINDS, Registry
 from pytest_evals.core.request import Request
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.run_plan import SpendPlan
-from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import identity, masked_text
 from pytest_evals.models.spec import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.core.comparison import MetricChange
-from pytest_evals.core.model_comparison import (
+from pytest_evals.core.comparison import (
+    MetricChange,
     ModelComparison,
     ModelDocument,
     ModelMetric,

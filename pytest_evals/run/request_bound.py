@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_evals.core.dialogue import Ask, ReadAsk
-from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.request import Generate, Request, Response, is_embedding
 from pytest_evals.core.task import MOST_REPEATS, Task
 from pytest_evals.errors import DocumentError
 

@@ -16,8 +16,7 @@ from collections.abc import (
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_evals.core.human_labels import HumanLabels
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import HumanLabels, MetricResult
 from pytest_evals.core.rated_documents import RatedDocuments, rated_documents
 from pytest_evals.core.record import Score
 from pytest_evals.core.result import TaskResult

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.guests import METRIC_FAMILIES
 from pytest_evals.core.metric import (
     ACCURACIES,
     ANYTHING,
@@ -20,7 +19,7 @@ from pytest_evals.core.metric import (
     Metric,
     Span,
 )
-from pytest_evals.core.registry import Registry
+from pytest_evals.core.registry import METRIC_FAMILIES, Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,

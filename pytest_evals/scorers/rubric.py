@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
-from pytest_evals.core.human_labels import HumanLabels
+from pytest_evals.core.metric import HumanLabels
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import Dialogue, ModelSource, ReadAsk
-from pytest_evals.core.embeddings import embedding_of, embedding_request
 from pytest_evals.core.record import Score
-from pytest_evals.core.request import Response
+from pytest_evals.core.request import Response, embedding_of, embedding_request
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.answers import targets_of
 from pytest_evals.scorers.arguments import checked_arguments

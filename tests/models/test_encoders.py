@@ -8,8 +8,7 @@ import pytest
 
 import pytest_evals as ev
 from pytest_evals import evaluate
-from pytest_evals.core.embeddings import embedding_request
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, embedding_request
 from pytest_evals.errors import EvalsError
 from pytest_evals.models.registry import fingerprint_of, open_model, parse_spec
 

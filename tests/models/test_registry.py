@@ -10,8 +10,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from pytest_evals import ModelError, Response
-from pytest_evals.core.guests import MODEL_KINDS
 from pytest_evals.core.model import NO_FINGERPRINT, Model
+from pytest_evals.core.registry import MODEL_KINDS
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.errors import OptionError

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.human_labels import HumanLabel, HumanLabels
+from pytest_evals.core.metric import HumanLabel, HumanLabels
 from pytest_evals.core.node_names import document_id
 from pytest_evals.data.user_files import read_text
 from pytest_evals.errors import (

@@ -11,8 +11,7 @@ from pytest_evals.core.dialogue import (
     USER,
     ModelSource,
 )
-from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
-from pytest_evals.core.metric import ANYTHING, Metric, Span
+from pytest_evals.core.metric import ANYTHING, LEAST_LABELS, HumanLabels, Metric, Span
 from pytest_evals.core.task import ModelUse, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
 from pytest_evals.dialects.native.labels import check_ids

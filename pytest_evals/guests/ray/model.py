@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
+from pytest_evals.core.model import RequestTokenizer
 from pytest_evals.core.request import Prompt, Request, Response
-from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.guests.ray.cluster import Cluster
 from pytest_evals.guests.ray.pool import ReplicaPool
 from pytest_evals.guests.ray.scheduler import WorkQueue

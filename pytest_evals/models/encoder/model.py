@@ -11,9 +11,8 @@ import torch
 import transformers
 from transformers.utils.hub import cached_file
 
-from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Request, Response, size_of
+from pytest_evals.core.request import Request, Response, is_embedding, size_of
 from pytest_evals.errors import ModelError
 from pytest_evals.models.encoder.settings import POOLING_FILE, EncoderSettings
 from pytest_evals.models.engine.device_memory import device_name, use_device

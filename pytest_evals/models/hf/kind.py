@@ -6,8 +6,7 @@ import os
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from pytest_evals.core.model import Model
-from pytest_evals.core.token_strings import RequestTokenizer
+from pytest_evals.core.model import Model, RequestTokenizer
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.checkpoint import check_available
 from pytest_evals.models.hf.fingerprint import fingerprint

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.request import (
     RATING,
     RESPONSE_FORMAT,
@@ -19,6 +18,7 @@ from pytest_evals.core.request import (
     Generate,
     Request,
     Response,
+    is_embedding,
 )
 from pytest_evals.errors import ModelError, SpendCapError
 from pytest_evals.models.http.errors import REFUSED, RequestFailedError, shortened

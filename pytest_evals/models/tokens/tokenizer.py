@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+from pytest_evals.core.model import TokenStrings
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -12,7 +13,6 @@ from pytest_evals.core.request import (
     Request,
     with_tools,
 )
-from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
@@ -27,7 +27,7 @@ _BROKEN = "\ufffd"
 
 
 class HfTokenizer:
-    """Implements :class:`~pytest_evals.core.token_strings.RequestTokenizer`."""
+    """Implements :class:`~pytest_evals.core.model.RequestTokenizer`."""
 
     def __init__(self, encoder: RequestEncoder) -> None:
         self._encoder = encoder

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from pytest_evals.core.model import Model
-from pytest_evals.core.token_strings import RequestTokenizer
+from pytest_evals.core.model import Model, RequestTokenizer
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.checkpoint import check_available
 from pytest_evals.models.registry import ModelKind

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
+from pytest_evals.core.threads import interrupt_main, repeating_interrupts
 from pytest_evals.errors import plural
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.run.interrupts import interrupt_main, repeating_interrupts
 
 INTERRUPTED = "interrupted"
 """File next to the stop file of workers: the controller was interrupted. It contains

@@ -7,8 +7,8 @@ from itertools import islice
 
 import pytest
 
+from pytest_evals.core.model import RequestTokenizer
 from pytest_evals.core.task import Task
-from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.models.registry import open_tokenizer, parse_spec
 from pytest_evals.plugin.documents import DocItem

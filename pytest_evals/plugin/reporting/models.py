@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.core.model_comparison import ModelComparison
+from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.reporting.pull_request import (

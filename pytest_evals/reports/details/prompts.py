@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_evals.core.model import RequestTokenizer, TokenStrings
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
-from pytest_evals.core.token_strings import RequestTokenizer, TokenStrings
 from pytest_evals.errors import DocumentError, plural
 from pytest_evals.reports.escape import one_line
 

@@ -23,7 +23,6 @@ import orjson
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc, as_list, unwatched
-from pytest_evals.core.embeddings import is_embedding
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import (
@@ -36,6 +35,7 @@ from pytest_evals.core.request import (
     Request,
     Response,
     images_of,
+    is_embedding,
     with_tools,
 )
 from pytest_evals.core.returned import RETURNED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_evals.core.model_comparison import ModelComparison
+from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.reports.github.markdown import code, plain, table
 from pytest_evals.reports.terminal.models import cells, disputed, is_better, notes
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.model_comparison import ModelComparison, ModelMetric
+from pytest_evals.core.comparison import ModelComparison, ModelMetric
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.html.chunks import packed
 from pytest_evals.reports.html.page import plain_table, whole_page

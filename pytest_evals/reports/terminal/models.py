@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_evals.core.model_comparison import (
+from pytest_evals.core.comparison import (
     ModelComparison,
     ModelDocument,
     ModelMetric,

@@ -8,9 +8,8 @@ import pytest
 
 import pytest_evals as ev
 from pytest_evals import evaluate
-from pytest_evals.core.embeddings import embedding_request
 from pytest_evals.core.record import Status
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, embedding_request
 
 VECTORS = {
     "Yes.": [1.0, 0.0],

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
+from pytest_evals.core.model import TokenStrings
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
-from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.errors import DocumentError
 from pytest_evals.reports.details.prompts import prompt_lines
 

@@ -15,7 +15,7 @@ import pytest
 
 import pytest_evals.__main__
 import pytest_evals.reports.html
-from pytest_evals.core.model_comparison import (
+from pytest_evals.core.comparison import (
     ModelComparison,
     ModelDocument,
     ModelMetric,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_evals.core.comparison import MetricChange
-from pytest_evals.core.model_comparison import (
+from pytest_evals.core.comparison import (
+    MetricChange,
     ModelComparison,
     ModelDocument,
     ModelMetric,
