@@ -11,8 +11,8 @@ import numpy as np  # noqa: E402
 
 from pytest_evals.models.engine.batches import BatchBudget  # noqa: E402
 from pytest_evals.models.hf.forward import Forward, TokenCounts  # noqa: E402
+from pytest_evals.models.hf.scoring.packing import RowShape  # noqa: E402
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy  # noqa: E402
-from pytest_evals.models.hf.scoring.prefix_groups import RowShape  # noqa: E402
 from pytest_evals.models.hf.scoring.strategies import (  # noqa: E402
     SHAPES,
     _candidates,

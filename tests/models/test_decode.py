@@ -17,7 +17,7 @@ from pytest_evals.models.hf.generation.decode import (
     decoder_for,
 )
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
-from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.generation.prefill import prompt_groups
 
 V5 = not transformers.__version__.startswith("4.")
 DECODERS = {

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
+from pytest_evals.models.hf.generation.prefill import prompt_groups
 
 prompts_of_few_letters = st.lists(
     st.lists(st.integers(0, 2), min_size=1, max_size=12), max_size=30

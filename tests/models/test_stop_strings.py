@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.engine.stop_strings import StopStrings, cut_at_stops
+from pytest_evals.models.engine.completions import StopStrings, cut_at_stops
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from pytest_evals.core.request import Generate, Loglikelihood
 from pytest_evals.models.engine.batches import BatchBudget
 from pytest_evals.models.hf.forward import Forward, TokenCounts
+from pytest_evals.models.hf.scoring.packing import RowShape
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.replaced_attention import replaced_attention
 from pytest_evals.models.hf.scoring.strategies import _candidates, choose_strategy
 from pytest_evals.models.tokens.spans import ScoredSpan

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from pytest_evals.models.engine.trie import trie_of
 from pytest_evals.models.hf.scoring.attention_masks import masks
-from pytest_evals.models.hf.scoring.packing import lay_out, pack
-from pytest_evals.models.hf.scoring.prefix_groups import (
+from pytest_evals.models.hf.scoring.packing import (
     PrefixGroup,
     RowShape,
     groups_of,
+    lay_out,
+    pack,
 )
 from pytest_evals.models.tokens.spans import ScoredSpan
 

@@ -26,7 +26,7 @@ import transformers
 from transformers.models.auto import modeling_auto
 
 from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scoring_strategy import ScoringStrategy
+from pytest_evals.models.engine.scorer import ScoringStrategy
 from pytest_evals.models.hf.forward import Forward, TokenCounts, sees_later_tokens
 from pytest_evals.models.hf.scoring import strategies
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy

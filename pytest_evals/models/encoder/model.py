@@ -28,8 +28,7 @@ _MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_lasttoken": "last",
 }
-_UNBOUNDED = 10**6
-"""Tokenizers without a limit have a number near 1e30."""
+_UNBOUNDED = 10**6  # Tokenizers without a limit have a number near 1e30
 
 
 class Encoder(Model):

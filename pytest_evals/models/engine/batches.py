@@ -20,10 +20,8 @@ R = TypeVar("R")
 
 CPU_TOKENS = 8192
 MOST_TOKENS = 131_072
-SMALLEST_PART = 64
-"""Minimum prefill chunk of a long sequence in tokens."""
-FITTING_BATCHES = 16
-"""Consecutive successful batches after which the limit is doubled."""
+SMALLEST_PART = 64  # Minimum prefill chunk of a long sequence in tokens
+FITTING_BATCHES = 16  # Consecutive successful batches after which the limit is doubled
 
 
 class BatchBudget:

@@ -38,8 +38,6 @@ NOT_COMPUTING = frozenset(
         # The fingerprint itself.
         "pytest_evals.models.checkpoint",
         "pytest_evals.models.engine.code_hash",
-        "pytest_evals.models.hf.fingerprint",
-        "pytest_evals.models.vllm.fingerprint",
         # Runs and data; a model gets requests only, and their content is in the key.
         "pytest_evals.core.run_plan",
         "pytest_evals.core.task",

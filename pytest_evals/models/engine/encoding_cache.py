@@ -32,12 +32,9 @@ Key = Loglikelihood | Rolling | Prompt
 Encoded = TokenPair | Ids | InvalidRequestError
 Encode = Callable[[Sequence[Key]], Sequence[Encoded]]
 
-LEAST = 2**16
-"""Minimum characters of prompts; fewer are encoded in less than 10 ms."""
-PROMPTS = 64
-"""Prompts in a chunk, on average."""
-MOST = 2**20
-"""Maximum characters of a chunk, but for the prompt that exceeds it."""
+LEAST = 2**16  # Minimum characters of prompts; fewer are encoded in less than 10 ms
+PROMPTS = 64  # Prompts in a chunk, on average
+MOST = 2**20  # Maximum characters of a chunk, but for the prompt that exceeds it
 _CODE = "pytest_evals.models.tokens.request_encoder"
 _CHECKSUM = 32
 _NONE: Ids = np.empty(0, np.int32)

@@ -20,10 +20,8 @@ from pytest_evals.core.request import TOOLS, Generate, shows_images
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, did_you_mean
 
-SEED = "seed"
-"""The only option that ``generate`` does not have."""
-DIGITS = 6
-"""Decimal places of top log-probabilities."""
+SEED = "seed"  # The only option that ``generate`` does not have
+DIGITS = 6  # Decimal places of top log-probabilities
 DEFAULTS: Mapping[str, Any] = {
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,
@@ -149,8 +147,7 @@ _RULES: Mapping[str, _OptionRule] = {
 }
 """transformers checks the values of other options."""
 
-_OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])
-"""Values that disable an option."""
+_OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])  # Values that disable an option
 
 
 def without_tools(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from pytest_evals.core.request import (
     size_of,
     with_tools,
 )
+from pytest_evals.models.engine.completions import ToolReplies
 from pytest_evals.models.engine.device_memory import inference_thread
 from pytest_evals.models.engine.encoding_cache import (
     Encode,
@@ -34,19 +35,16 @@ from pytest_evals.models.engine.encoding_cache import (
     Key,
 )
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
-from pytest_evals.models.engine.tool_replies import ToolReplies
 from pytest_evals.models.prefetch import Answer, BatchModel, Prefetch
-from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.encoder import Ids, chunks
+from pytest_evals.models.tokens.loader import first_tokens
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
     TokenPair,
 )
-from pytest_evals.models.tokens.tokenizer import first_tokens
-from pytest_evals.models.tokens.words import chunks
 
-PIECE = 2**22
-"""Characters per unit of work; the thread can stop between units."""
+PIECE = 2**22  # Characters per unit of work; the thread can stop between units
 
 
 class EncodedRequests(NamedTuple):

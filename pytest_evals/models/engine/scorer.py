@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from pytest_evals.core.request import Response
 from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scoring_strategy import SpanScore, StrategyChoice
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
@@ -19,6 +19,47 @@ from pytest_evals.models.tokens.request_encoder import (
     TokenPair,
 )
 from pytest_evals.models.tokens.spans import ScoredSpan, span_of, windows_of
+
+
+class SpanScore(NamedTuple):
+    """Result of one span."""
+
+    logprob: float  # Sum over the scored tokens, in nats
+    greedy: bool  # Whether each scored token is the most likely one
+    finite: bool  # Whether all logits were finite
+
+
+class ScoredBatch(NamedTuple):
+    """Results of spans that ran in one batch."""
+
+    scored: dict[int, SpanScore | InvalidRequestError]
+    """Position of a span → its score or error."""
+    elapsed_s: float  # Seconds it took
+
+
+class ScoringStrategy(Protocol):
+    """Computes log-probabilities of spans."""
+
+    name: str
+
+    def score(
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """Score all spans; yields batches as they finish."""
+        ...
+
+    def forget(self) -> None:
+        """Free memory that is cached between calls."""
+        ...
+
+
+class StrategyChoice(NamedTuple):
+    """The selected strategy."""
+
+    path: ScoringStrategy
+    note: str  # Warning to show the user; empty for none
+    batch_tokens: int  # Tokens of a batch; 0 for as many as the memory holds
+
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 
@@ -88,8 +129,7 @@ class LoglikelihoodScorer:
         self._budget = budget
         self._max_length = max_length
         self._pair_length = max_length if pair_length is None else pair_length
-        self.notes: dict[str, None] = {}
-        """Warnings about the results so far, each once."""
+        self.notes: dict[str, None] = {}  # Warnings about the results so far, each once
 
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pytest_evals.core.model import Model, RequestTokenizer
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.checkpoint import check_available
-from pytest_evals.models.hf.fingerprint import fingerprint
 from pytest_evals.models.hf.settings import (
     HfSettings,
     check_hf,
+    fingerprint,
     read_settings,
     why_unfit,
 )

@@ -87,8 +87,7 @@ WITHOUT_EFFECT = {
     "transformers_version",
     "use_cache",
 }
-OFF = {"attention_bias", "mlp_bias"}
-"""Settings that must be false or missing."""
+OFF = {"attention_bias", "mlp_bias"}  # Settings that must be false or missing
 DTYPES = {"bfloat16", "float16", "float32"}
 INV_FREQ = "rotary_emb.inv_freq"
 """End of the names of weights that follow from the settings."""

@@ -21,8 +21,12 @@ from pytest_evals.models.engine.device_memory import (
 )
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
-from pytest_evals.models.hf.fingerprint import fingerprint
-from pytest_evals.models.hf.forward import Forward, TokenCounts, sees_later_tokens
+from pytest_evals.models.hf.forward import (
+    Forward,
+    TokenCounts,
+    estimate_memory,
+    sees_later_tokens,
+)
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.generator import Generator
@@ -30,10 +34,9 @@ from pytest_evals.models.hf.generation.memory_budget import MemoryBudget, free_t
 from pytest_evals.models.hf.images.answers import ImageAnswers
 from pytest_evals.models.hf.images.runner import ImageRuntime
 from pytest_evals.models.hf.loader import describe, load
-from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.strategies import choose_strategy
-from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.settings import HfSettings, fingerprint
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
@@ -151,8 +154,7 @@ class HfModel(InProcessModel):
 
 READING_SHARE = 4
 """Prefills use this fraction of the budget, since prompts are held twice meanwhile."""
-PASS_COSTS = {"cpu": 64}
-"""Overhead of a forward pass in tokens; 512 on a GPU."""
+PASS_COSTS = {"cpu": 64}  # Overhead of a forward pass in tokens; 512 on a GPU
 
 
 def _pair_length(settings: HfSettings, length: int) -> int:

@@ -5,21 +5,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pytest_evals.errors import OptionError
+from pytest_evals.models.checkpoint import HashFile, provenance
+from pytest_evals.models.engine.code_hash import (
+    engine_fingerprint,
+    library_version,
+    values_of,
+)
 from pytest_evals.models.folders import (
     NO_TOOLS,
     check_folder,
     ignores_tools,
     lacks_image_processor,
 )
-from pytest_evals.models.images.settings import ImageSettings, check_images
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 from pytest_evals.models.tokens.settings import (
     TOKENIZATIONS,
+    ImageSettings,
+    TokenizerSettings,
+    check_images,
     check_thinking,
     why_thinking_unfit,
 )
@@ -157,3 +165,34 @@ def _refuse_contradictions(settings: HfSettings) -> None:
         )
     check_images("hf", settings)
     check_thinking("hf", settings)
+
+
+_EXCLUDED = {"batch_size", "batch_tokens", "device", "peft"}
+"""Settings that do not affect outputs, or are in the fingerprint in another form."""
+
+
+def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
+    """JSON values that are equal for models with equal outputs. ``hash_file``: path →
+    hash of the file's content.
+
+    Returns:
+        ``None`` if unknown, because a name on the Hub is neither known here nor can be
+        looked up.
+    """
+    shared = engine_fingerprint("hf", settings, hash_file)
+    adapter: Mapping[str, Any] | None = {}
+    if settings.peft:
+        adapter = provenance(settings.peft, "", hash_file)
+    if shared is None or adapter is None:
+        return None
+    excluded = _EXCLUDED | {one.name for one in fields(TokenizerSettings)}
+    names = [one.name for one in fields(settings) if one.name not in excluded]
+    used = ["peft"] * bool(settings.peft) + ["bitsandbytes"] * settings.quantises
+    versions = {name: library_version(name) for name in used}
+    return {
+        **shared,
+        "adapter": adapter,
+        **values_of(settings, names),
+        "device": settings.device.partition(":")[0],
+        "libraries": {**shared["libraries"], **versions},
+    }

@@ -20,8 +20,7 @@ from pytest_evals.models.tokens.loader import first_line, origin
 COMPUTED = ("rotary_emb.inv_freq", "attn.masked_bias", "attention.masked_bias")
 """Ends of names in old checkpoints of what models compute themselves."""
 _ADAPTER = "set peft= to an adapter of this model"
-MOST_SHOWN = 3
-"""Maximum of weights that an error names."""
+MOST_SHOWN = 3  # Maximum of weights that an error names
 # transformers 5 logs the sizes, and raises an error without them. Version 4 raises one
 # with the sizes; with this argument it would read all weights twice.
 _NOT_RAISED: dict[str, Any] = (

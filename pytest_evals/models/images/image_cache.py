@@ -17,7 +17,7 @@ from pytest_evals.data.images import (
     image_digest,
 )
 from pytest_evals.errors import DocumentError, MissingExtraError
-from pytest_evals.models.images.settings import ImageSettings
+from pytest_evals.models.tokens.settings import ImageSettings
 
 
 class ImageFile(NamedTuple):

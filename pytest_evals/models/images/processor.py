@@ -11,9 +11,9 @@ from torch import Tensor
 from pytest_evals.core.request import Message
 from pytest_evals.errors import DocumentError, ModelError, plural
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, text_parts
-from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.tokens.chat_template import render_chat
 from pytest_evals.models.tokens.loader import first_line, one_error, origin, quiet
+from pytest_evals.models.tokens.settings import ImageSettings
 
 IDS, MASK = "input_ids", "attention_mask"
 

@@ -23,12 +23,11 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.images.image_cache import ImageFile
-from pytest_evals.models.images.settings import ImageSettings
-from pytest_evals.models.tokens.prompt_truncation import fit_prompt
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.settings import ImageSettings
+from pytest_evals.models.tokens.spans import fit_prompt
 
-TAG = "<image>"
-"""An image in the text of an lm-eval task."""
+TAG = "<image>"  # An image in the text of an lm-eval task
 Parts = list[dict[str, str]]
 """The content of a message for chat templates: texts and places of images."""
 
@@ -62,8 +61,7 @@ class ImagePrompts:
         self._placeholder = placeholder
         self._render = render
         self._bos = bos
-        self.notes: dict[str, None] = {}
-        """Warnings about the prompts so far."""
+        self.notes: dict[str, None] = {}  # Warnings about the prompts so far
 
     def of(self, request: Generate | ImageLoglikelihood) -> ImagePrompt:
         """The prompt of a request.

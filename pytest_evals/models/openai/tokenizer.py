@@ -16,13 +16,18 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import load_tokenizer
-from pytest_evals.models.tokens.prompt_truncation import PromptBudget, fit_prompt
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
 from pytest_evals.models.tokens.settings import TokenizerSettings
-from pytest_evals.models.tokens.spans import ScoredSpan, span_of, windows_of
+from pytest_evals.models.tokens.spans import (
+    PromptBudget,
+    ScoredSpan,
+    fit_prompt,
+    span_of,
+    windows_of,
+)
 
 _UNBOUNDED = 2**31
 """Limit for vocabulary and context window, which only the server knows."""

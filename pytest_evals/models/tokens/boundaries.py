@@ -44,8 +44,7 @@ SPAN = 192
 continuation is not encoded with much of its context."""
 SELF_TEST_SPAN = 8
 """Part size in the self-test; short, so that it covers many boundaries."""
-STEM = 256
-"""Characters at the end of a context in which the last boundary is searched."""
+STEM = 256  # Characters at the end of a context in which the last boundary is searched
 SHORT = 48
 """Characters after which a blank line also ends a part: few-shot examples are separated
 by blank lines and come in different orders."""

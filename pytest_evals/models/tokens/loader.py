@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from logging import ERROR
 from typing import Any
 
@@ -17,17 +17,99 @@ from huggingface_hub.utils import logging as hub_logging
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging
 
+from pytest_evals.core.model import TokenStrings
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Prompt,
+    Request,
+    with_tools,
+)
 from pytest_evals.data.hub import sparing_hub, through_proxy
-from pytest_evals.errors import MissingExtraError, ModelError
+from pytest_evals.errors import DocumentError, MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local, path_of
-from pytest_evals.models.tokens.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import (
+    InvalidRequestError,
+    RequestEncoder,
+)
 from pytest_evals.models.tokens.settings import TokenizerSettings
-from pytest_evals.models.tokens.tokenizer import HfTokenizer
+
+SHOWN = 4  # Number of first tokens in the model's info
+_BROKEN = "\ufffd"
+"""Replacement character that decoders return for incomplete UTF-8 sequences."""
+
+
+class HfTokenizer:
+    """Implements :class:`~pytest_evals.core.model.RequestTokenizer`."""
+
+    def __init__(self, encoder: RequestEncoder) -> None:
+        self._encoder = encoder
+
+    def token_strings(self, request: Request) -> TokenStrings:
+        """The tokens of a request, identical to the model's input."""
+        if isinstance(request, Loglikelihood):
+            (pair,) = self._encoder.pairs([request])
+            if isinstance(pair, InvalidRequestError):
+                raise pair
+            return self._cut(pair.context, pair.continuation)
+        if isinstance(request, Generate):
+            (ids,) = self._encoder.prompts([with_tools(request)])
+            return self._cut(_usable(ids), None)
+        (ids,) = self._encoder.texts([request.text])
+        first = _usable(self._encoder.prefix())
+        return self._cut(first, _usable(ids))
+
+    def render(self, prompt: Prompt) -> str:
+        """The rendered prompt, identical to the model's input.
+
+        Raises:
+            DocumentError: There is no template, or it refuses the chat.
+        """
+        return self._encoder.render(prompt)
+
+    def _cut(self, context: Ids, continuation: Ids | None) -> TokenStrings:
+        scored = () if continuation is None else self._texts(continuation)
+        n_scored = 0 if continuation is None else len(continuation)
+        return TokenStrings(self._texts(context), scored, len(context), n_scored)
+
+    def _texts(self, ids: Ids) -> tuple[str, ...]:
+        """The string of each token; tokens of an incomplete character are merged with
+        the following ones."""
+        texts: list[str] = []
+        waiting: list[int] = []
+        for id_ in ids.tolist():
+            waiting.append(id_)
+            text = self._encoder.decode(waiting, specials=True)
+            if _BROKEN not in text:
+                texts.append(text)
+                waiting = []
+        if waiting:
+            texts.append(self._encoder.decode(waiting, specials=True))
+        return tuple(texts)
+
+
+def first_tokens(
+    encoder: RequestEncoder, requests: Iterable[Request]
+) -> dict[str, list[str]]:
+    """The first tokens of the first valid prompt, for a model's info."""
+    tokenizer = HfTokenizer(encoder)
+    for request in requests:
+        with suppress(DocumentError):
+            cut = tokenizer.token_strings(request)
+            return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
+    return {}
+
+
+def _usable(ids: Ids | InvalidRequestError) -> Ids:
+    if isinstance(ids, InvalidRequestError):
+        raise ids
+    return ids
+
 
 # Its functions have no annotations.
 _logging: Any = logging
-_UNBOUNDED = 2**31
-"""Vocabulary limit if the weights are not loaded."""
+_UNBOUNDED = 2**31  # Vocabulary limit if the weights are not loaded
 
 
 def tokenizer_of(settings: TokenizerSettings, config: Any = None) -> HfTokenizer:

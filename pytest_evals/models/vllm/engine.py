@@ -29,8 +29,7 @@ from pytest_evals.masking.values import masked_text
 from pytest_evals.models.folders import path_of
 from pytest_evals.models.vllm.settings import ARGUMENTS, VllmSettings
 
-WAITING = 4096
-"""Requests in the engine at once, running or waiting."""
+WAITING = 4096  # Requests in the engine at once, running or waiting
 _DEFAULTS = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",

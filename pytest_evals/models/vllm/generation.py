@@ -19,22 +19,25 @@ from pytest_evals.core.request import (
     TopLogprobs,
 )
 from pytest_evals.errors import did_you_mean
+from pytest_evals.models.engine.completions import (
+    answer_text,
+    cut_at_stops,
+    keeps_special_tokens,
+)
 from pytest_evals.models.engine.generation_options import (
     DIGITS,
     bad_value,
     seed_of,
     without_tools,
 )
-from pytest_evals.models.engine.stop_strings import answer_text, cut_at_stops
-from pytest_evals.models.engine.tool_replies import keeps_special_tokens
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids
-from pytest_evals.models.tokens.prompt_truncation import fit_prompt
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.tokens.spans import fit_prompt
 from pytest_evals.models.vllm.engine import (
     EngineOutput,
     EngineRequest,

@@ -13,15 +13,14 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import ImageProcessor
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, max_new_tokens
-from pytest_evals.models.images.settings import ImageSettings
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.settings import ImageSettings
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
 from pytest_evals.models.vllm.generation import SamplingInput, VllmGeneration
 from pytest_evals.models.vllm.settings import NO_IMAGE_SCORES
 
-WAITING_IMAGES = 64
-"""Requests with images in the engine at once: it holds their pixels."""
+WAITING_IMAGES = 64  # Requests with images in the engine at once: it holds their pixels
 
 
 class _Job(NamedTuple):
@@ -40,8 +39,7 @@ class VllmImages:
         self._settings = settings
         self._generation = generation
         self._cache = ImageCache(settings)
-        self.notes: dict[str, None] = {}
-        """Warnings about the results so far."""
+        self.notes: dict[str, None] = {}  # Warnings about the results so far
 
     def answer(self, requests: Mapping[int, Request]) -> Iterator[Sequence[Answer]]:
         """Responses with the positions of their requests, as sequences finish."""

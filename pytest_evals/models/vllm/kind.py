@@ -10,10 +10,10 @@ from pytest_evals.errors import MissingExtraError
 from pytest_evals.models.checkpoint import check_available
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
-from pytest_evals.models.vllm.fingerprint import fingerprint
 from pytest_evals.models.vllm.settings import (
     VllmSettings,
     check_vllm,
+    fingerprint,
     read_settings,
     why_unfit,
 )

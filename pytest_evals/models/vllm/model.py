@@ -11,19 +11,22 @@ from pytest_evals.models.checkpoint import hash_file, weights_hash
 from pytest_evals.models.engine.batches import BatchBudget
 from pytest_evals.models.engine.device_memory import device_name
 from pytest_evals.models.engine.in_process_model import InProcessModel
-from pytest_evals.models.engine.scorer import LoglikelihoodScorer
-from pytest_evals.models.engine.scoring_strategy import StrategyChoice
+from pytest_evals.models.engine.scorer import LoglikelihoodScorer, StrategyChoice
 from pytest_evals.models.folders import lacks_image_processor
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import describe_tokenizer, load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
-from pytest_evals.models.vllm.fingerprint import environment, fingerprint, vllm_version
 from pytest_evals.models.vllm.generation import VllmGeneration
 from pytest_evals.models.vllm.images import VllmImages
 from pytest_evals.models.vllm.scoring import VllmScoring
-from pytest_evals.models.vllm.settings import VllmSettings
+from pytest_evals.models.vllm.settings import (
+    VllmSettings,
+    environment,
+    fingerprint,
+    vllm_version,
+)
 
 RESERVED = 2
 """Tokens of the window that are not available for scoring: vLLM needs one for a new

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
+from pytest_evals.models.engine.scorer import ScoredBatch, SpanScore
 from pytest_evals.models.engine.trie import shared_lengths
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids
@@ -31,8 +31,7 @@ from pytest_evals.models.vllm.engine import (
     sampling_params,
 )
 
-SHARED_BLOCKS = 2
-"""Minimum length of a shared prefix that justifies a stage, in blocks."""
+SHARED_BLOCKS = 2  # Minimum length of a shared prefix that justifies a stage, in blocks
 
 
 def stages(sequences: Sequence[Ids], block: int, capacity: int) -> Iterator[list[int]]:
@@ -124,10 +123,8 @@ class VllmScoring:
     def __init__(self, engine: VllmEngine, *, reuses_prefix: bool) -> None:
         """Run the self-tests, against plain prompt log-probabilities."""
         self._engine = engine
-        self.n_cached = 0
-        """Prompt tokens that were read from the cache."""
-        self.n_prompt = 0
-        """Prompt tokens of all requests."""
+        self.n_cached = 0  # Prompt tokens that were read from the cache
+        self.n_prompt = 0  # Prompt tokens of all requests
         self.has_candidates = self.reuses_prefix = False
         plain = self._trial()
         self.has_candidates = self._agrees(plain, candidates=True)
@@ -258,8 +255,7 @@ class _Context:
     """Spans of one scored token after the same context."""
 
     ids: Ids
-    spans: Mapping[int, int]
-    """Number of a span → its scored token."""
+    spans: Mapping[int, int]  # Number of a span → its scored token
 
     def params(self) -> Any:
         tokens = sorted(set(self.spans.values()))

@@ -9,7 +9,7 @@ datasets = pytest.importorskip("datasets")
 Image = pytest.importorskip("PIL.Image")
 
 from pytest_evals.models.images.image_cache import ImageCache, ImageFile  # noqa: E402
-from pytest_evals.models.images.settings import ImageSettings  # noqa: E402
+from pytest_evals.models.tokens.settings import ImageSettings  # noqa: E402
 
 ORIENTATION = 274
 

@@ -25,8 +25,7 @@ from pytest_evals.models.hf.forward import (
 )
 from pytest_evals.models.hf.generation.kv_cache import KVCache
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
-from pytest_evals.models.hf.generation.prefill import Prefiller
-from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.generation.prefill import Prefiller, SharedPrefix
 from pytest_evals.models.tokens.encoder import Ids
 
 

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from pytest_evals.core.request import Finish, TopLogprobs
-from pytest_evals.models.engine.stop_strings import (
+from pytest_evals.models.engine.completions import (
     StopStrings,
     answer_text,
     cut_at_stops,
 )
 from pytest_evals.models.hf.generation.decode import Decoder, UncachedDecoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.prefill import prompt_groups
 from pytest_evals.models.hf.generation.sampling import SamplingParams
 from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
-from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
 from pytest_evals.models.hf.generation.transformers_fallback import (
     TransformersGenerator,
 )
@@ -95,8 +95,7 @@ class GenerationEngine:
         self._ends = _end_ids(model, encoder)
         self._library = TransformersGenerator(model, encoder, self._ends)
         self._end_text = encoder.end_text
-        self.notes: dict[str, None] = {}
-        """Warnings about the completions so far."""
+        self.notes: dict[str, None] = {}  # Warnings about the completions so far
 
     def write(
         self, writings: Sequence[GenerationInput], params: SamplingParams

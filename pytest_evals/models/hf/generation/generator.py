@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
+from pytest_evals.models.engine.completions import keeps_special_tokens
 from pytest_evals.models.engine.generation_options import (
     check_config,
     seed_of,
     slow_settings,
 )
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
-from pytest_evals.models.engine.tool_replies import keeps_special_tokens
 from pytest_evals.models.hf.generation.engine import (
     GenerationEngine,
     GenerationInput,
@@ -25,8 +25,8 @@ from pytest_evals.models.hf.generation.sampling import (
 )
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
-from pytest_evals.models.tokens.prompt_truncation import fit_prompt
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.spans import fit_prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,7 @@ class KVCache:
 
     def __init__(self) -> None:
         self._layers: list[_Layer] = []
-        self.lengths: list[int] = []
-        """Tokens of each row."""
+        self.lengths: list[int] = []  # Tokens of each row
 
     @property
     def width(self) -> int:

@@ -17,10 +17,8 @@ from pytest_evals.models.engine.device_memory import free_bytes
 SHARE = 0.6
 """Fraction of the free memory for keys and values; the rest is for activations and for
 resizing the buffers of one layer."""
-FIRST_GROWTH = 64
-"""Initial estimate of new tokens per sequence."""
-GROWTH_INTERVAL = 128
-"""Successful steps after which the limits rise by a fourth."""
+FIRST_GROWTH = 64  # Initial estimate of new tokens per sequence
+GROWTH_INTERVAL = 128  # Successful steps after which the limits rise by a fourth
 
 
 class MemoryBudget:

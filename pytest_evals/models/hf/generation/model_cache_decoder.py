@@ -23,11 +23,10 @@ from transformers.cache_utils import (
 )
 
 from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
-from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
+from pytest_evals.models.hf.generation.prefill import SharedPrefix
 from pytest_evals.models.tokens.encoder import Ids
 
-GROWING = ("keys", "values")
-"""Attributes of a layer with a column for each token."""
+GROWING = ("keys", "values")  # Attributes of a layer with a column for each token
 
 
 class ModelCacheDecoder:

@@ -18,17 +18,17 @@ import torch
 from torch import Tensor
 
 from pytest_evals.models.engine.batches import SMALLEST_PART
+from pytest_evals.models.engine.completions import StopStrings
 from pytest_evals.models.engine.device_memory import fits, or_none
-from pytest_evals.models.engine.stop_strings import StopStrings
 from pytest_evals.models.hf.generation.decode import Decoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.prefill import SharedPrefix
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     TokenHistory,
     pick,
     top_of,
 )
-from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
@@ -144,8 +144,7 @@ class Scheduler:
         self._waiting: deque[SequenceState] = deque()
         self._rows: list[SequenceState] = []
         self._history = TokenHistory(params)
-        self._n_full = 0
-        """Batch size at which no further sequence fits."""
+        self._n_full = 0  # Batch size at which no further sequence fits
 
     def run(self, rows: Iterable[SequenceState]) -> Iterator[Sequence[SequenceState]]:
         """Generate all sequences; yields those that have finished or failed

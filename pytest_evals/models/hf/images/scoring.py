@@ -22,13 +22,13 @@ from transformers import LogitsProcessor
 from pytest_evals.core.request import Response
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.forward import LogitsChunk, relative_error, tolerance
-from pytest_evals.models.hf.images.batches import EncodedBatch
 from pytest_evals.models.hf.images.runner import (
     BatchRunner,
+    EncodedBatch,
     ImageRuntime,
     error_at,
 )
-from pytest_evals.models.hf.scoring.logprobs import (
+from pytest_evals.models.hf.scoring.padded_strategy import (
     SpanTargets,
     batch_targets,
     sum_logprobs,
@@ -43,10 +43,8 @@ from pytest_evals.models.images.prompts import ImagePrompt
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
-FILLS = (0, 1)
-"""Values of further tensors for the tokens of a continuation."""
-N_TRIED = 4
-"""Tokens of the continuation in self-tests."""
+FILLS = (0, 1)  # Values of further tensors for the tokens of a continuation
+N_TRIED = 4  # Tokens of the continuation in self-tests
 Ids = Sequence[int]
 Fill = Mapping[str, int]
 

@@ -30,8 +30,7 @@ from pytest_evals.models.hf.scoring.prefix_cache import Layers
 PART_CELLS = {"cuda": 2**26, "cpu": 2**22}
 """Queries times keys of a call with a mask over the prefix, and scores of all heads in
 a call without a kernel."""
-ALIGNMENT = 8
-"""Kernels of CUDA want rows of a mask to begin at multiples of 16 bytes."""
+ALIGNMENT = 8  # Kernels of CUDA want rows of a mask to begin at multiples of 16 bytes
 _aten = torch.ops.aten
 
 

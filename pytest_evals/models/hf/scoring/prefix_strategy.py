@@ -24,34 +24,32 @@ from pytest_evals.models.engine.batches import (
     BatchBudget,
     in_batches,
 )
-from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
+from pytest_evals.models.engine.scorer import ScoredBatch, SpanScore
 from pytest_evals.models.engine.trie import Trie, trie_of
 from pytest_evals.models.hf.forward import (
     AttentionView,
     Forward,
     LogitsChunk,
+    MemoryEstimate,
     TokenCounts,
 )
-from pytest_evals.models.hf.memory_estimate import MemoryEstimate
-from pytest_evals.models.hf.scoring.logprobs import (
+from pytest_evals.models.hf.scoring.packing import (
+    PackedRow,
+    PrefixGroup,
+    RowBatch,
+    RowLayout,
+    RowShape,
+    groups_of,
+    lay_out,
+    pack,
+)
+from pytest_evals.models.hf.scoring.padded_strategy import (
+    PaddedStrategy,
     SpanTargets,
     batch_targets,
     sum_logprobs,
 )
-from pytest_evals.models.hf.scoring.packing import (
-    PackedRow,
-    RowBatch,
-    RowLayout,
-    lay_out,
-    pack,
-)
-from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_cache import PrefixCache
-from pytest_evals.models.hf.scoring.prefix_groups import (
-    PrefixGroup,
-    RowShape,
-    groups_of,
-)
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.tokens.spans import ScoredSpan
@@ -84,8 +82,7 @@ class PrefixStrategy:
         self.forward: Forward = plain.forward
         self._counters: TokenCounts = plain.counters
         self._prefixes = PrefixCache(self._read)
-        self.n_alone = 0
-        """Number of spans that the padded strategy had to score."""
+        self.n_alone = 0  # Number of spans that the padded strategy had to score
 
     def score(
         self, spans: Sequence[ScoredSpan], budget: BatchBudget

@@ -18,19 +18,22 @@ import numpy as np
 import torch
 
 from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scoring_strategy import (
+from pytest_evals.models.engine.scorer import (
     ScoredBatch,
     ScoringStrategy,
     StrategyChoice,
 )
-from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
+from pytest_evals.models.hf.forward import (
+    AttentionView,
+    Forward,
+    TokenCounts,
+    estimate_memory,
+)
 from pytest_evals.models.hf.length_dependence import length_dependence_of
-from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.scoring.cascade_attention import CascadeAttention
-from pytest_evals.models.hf.scoring.packing import RowBatch
+from pytest_evals.models.hf.scoring.packing import RowBatch, RowShape
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.prefix_strategy import PrefixStrategy, ViewBuilder
 from pytest_evals.models.hf.scoring.replaced_attention import (
     placeholder_mask,
@@ -43,8 +46,7 @@ SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
 """GPUs need many tokens a forward pass, and their kernels need aligned masks."""
 OTHER_SHAPE = RowShape(width=512, gain=128)
 """On a CPU the quadratic part of attention dominates."""
-CPU_TOKENS = 1024
-"""Larger batches are not faster on a CPU and need more padding."""
+CPU_TOKENS = 1024  # Larger batches are not faster on a CPU and need more padding
 CASCADE_DEPTHS = {"sdpa": 512, "eager": 1536}
 """Tokens of a prefix from which cascade attention is faster on a CPU, by the model's
 own attention."""
