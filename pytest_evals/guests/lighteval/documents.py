@@ -9,7 +9,7 @@ the task is collected, because it may skip rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -37,6 +37,7 @@ from pytest_evals.guests.lighteval.prompt import (
     sampler_of,
 )
 from pytest_evals.guests.lighteval.scoring import TURNS
+from pytest_evals.guests.lighteval.task_metrics import TaskMetrics
 from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.identical_prompts import (
     ALLOWED,
@@ -53,29 +54,15 @@ _SIZE = 256
 """Maximum number of new tokens if neither the task nor the document sets it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredRequests:
-    """The requests that a task's metrics need.
-
-    Args:
-        methods: Kinds of requests, in the order of the metrics.
-        unconditioned: Whether to score choices without the question, too.
-    """
-
-    methods: tuple[SamplingMethod, ...]
-    n_samples: int = 1
-    unconditioned: bool = False
-
-
 class TaskDocuments:
     """The documents of a task (:class:`~pytest_evals.core.task.Rows` and
     ``Task.ask``)."""
 
     def __init__(
-        self, data: Data, required: RequiredRequests, n_shots: int, options: TaskOptions
+        self, data: Data, metrics: TaskMetrics, n_shots: int, options: TaskOptions
     ) -> None:
         # The dataset is read on first use.
-        self._data, self._required = data, required
+        self._data, self._metrics = data, metrics
         self._n_shots, self._options = n_shots, options
         self._notes: dict[str, None] = {}
 
@@ -141,8 +128,8 @@ class TaskDocuments:
                 task_name=f"{config.name}|{self._n_shots}",
                 specific=None if built.doc.specific is None else {**built.doc.specific},
                 fewshot_samples=shots or built.doc.fewshot_samples,
-                sampling_methods=list(self._required.methods),
-                num_samples=self._required.n_samples,
+                sampling_methods=list(self._metrics.methods),
+                num_samples=self._metrics.n_samples,
                 row=without_images(built.row),
                 **_limits(config, built.doc),
             )
@@ -156,7 +143,7 @@ class TaskDocuments:
             raise FieldError(what, self._data.place) from None
 
     def _requests(self, doc: Doc) -> tuple[Request, ...]:
-        required, options = self._required, self._options
+        metrics, options = self._metrics, self._options
         prompt = prompt_of(
             doc,
             options.system_instruction or None,
@@ -165,19 +152,19 @@ class TaskDocuments:
         )
         requests: list[Request] = []
         images = _images(doc)
-        if SamplingMethod.GENERATIVE in required.methods:
+        if SamplingMethod.GENERATIVE in metrics.methods:
             sampling = self._sampling(doc)
             merged = tuple(sorted((*sampling.options, *_request_options(doc))))
             sampling = replace(sampling, options=merged)
-            requests += sampling.requests(prompt, required.n_samples)
-        if SamplingMethod.LOGPROBS in required.methods:
+            requests += sampling.requests(prompt, metrics.n_samples)
+        if SamplingMethod.LOGPROBS in metrics.methods:
             choices = _choices(doc)
             pairs = [Loglikelihood(prompt, choice) for choice in choices]
             requests += [with_images(pair, images) for pair in pairs]
-            if required.unconditioned:
+            if metrics.needs_unconditioned:
                 query = _unconditioned_query(doc)
                 requests += [Loglikelihood(query, choice) for choice in choices]
-        if SamplingMethod.PERPLEXITY in required.methods:
+        if SamplingMethod.PERPLEXITY in metrics.methods:
             requests.append(Rolling(doc.query))
         return tuple(requests)
 
@@ -189,9 +176,9 @@ class TaskDocuments:
         except EvalsError as error:
             raise DocumentError(str(error)) from None
         self._notes.update(dict.fromkeys(warnings))
-        if self._required.n_samples > 1 and sampling.temperature == 0:
+        if self._metrics.n_samples > 1 and sampling.temperature == 0:
             self._notes.setdefault(
-                f"all {self._required.n_samples} answers to a prompt are identical: "
+                f"all {self._metrics.n_samples} answers to a prompt are identical: "
                 "decoding is greedy; set --evals-gen-kwargs temperature=0.8 to sample"
             )
         return sampling
@@ -207,7 +194,8 @@ class TaskDocuments:
             del self.__dict__["_dataset"]
             place = self._data.place
             problem = getattr(error, "problem", None) or Problem(str(error), place)
-            what = f"{problem.what} ({_row(first)})"
+            row = f"row {first.number} of split {first.split!r}"
+            what = f"{problem.what} ({row})"
             raise TaskFileError([Problem(what, problem.where, problem.fix)]) from error
         return loaded
 
@@ -220,11 +208,8 @@ class _LoadedDataset:
     ) -> None:
         self._data, self._notes = data, notes
         config, splits = data.config, data.splits()
-        built = [
-            one
-            for split in config.evaluation_splits
-            for one in data.build(splits, split, False)
-        ]
+        names = config.evaluation_splits
+        built = [one for name in names for one in data.build(splits, name, False)]
         if config.must_remove_duplicate_docs:
             built = _distinct(built)
         if not built:
@@ -257,21 +242,15 @@ class _LoadedDataset:
         return [f"{b.split}-{b.number}" if several else str(b.number) for b in built]
 
     def _sampler_of(
-        self,
-        splits: Mapping[str, Any],
-        n: int,
-        options: TaskOptions,
-        random: Random,
+        self, splits: Mapping[str, Any], n: int, options: TaskOptions, random: Random
     ) -> ShotSampler:
         self._pool = self._pool_of(splits)
-        place = self._data.place
+        method, seed = self._data.config.few_shots_select, options.typed_seed or 0
         try:
-            method = self._data.config.few_shots_select
-            seed = options.typed_seed or 0
             sampler = sampler_of(method, self._pool, n, seed, random)
         except EvalsError as error:
             fix = "lower num_fewshots or set few_shots_split to a larger split"
-            raise TaskFileError([Problem(str(error), place, fix)]) from None
+            raise TaskFileError([Problem(str(error), self._data.place, fix)]) from None
         if len(self._pool.docs) - bool(self._pool.own) < n:
             self._notes[
                 f"fewer than {n} few-shot examples are available; all of them are used"
@@ -297,10 +276,6 @@ class _LoadedDataset:
         keys = ((one.split, one.number) for one in self.built)
         own = {i: at[key] for i, key in enumerate(keys) if key in at}
         return Pool(docs, own)
-
-
-def _row(document: BuiltDocument) -> str:
-    return f"row {document.number} of split {document.split!r}"
 
 
 def _request_options(doc: Doc) -> Iterator[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_evals.guests.lighteval.metrics.catalogue import CHOICES, sample
 from pytest_evals.guests.lighteval.metrics.choices import (
     LoglikelihoodAcc,
     LogProbNormalization,
@@ -15,17 +16,13 @@ from pytest_evals.guests.lighteval.metrics.choices import (
 from pytest_evals.guests.lighteval.metrics.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.guests.lighteval.metrics.matches import (
-    ExactMatches,
-    F1_score,
-)
+from pytest_evals.guests.lighteval.metrics.matches import ExactMatches, F1_score
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     code_of,
     get_multilingual_normalizer,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import Reduction
-from pytest_evals.scorers.custom_metrics.aggregation import mean
-from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric
 
 __all__ = [
     "LogLikelihoodAccMetric",
@@ -44,12 +41,6 @@ __all__ = [
 _Norm = LogProbNormalization | str | None
 
 
-def _sample_metric(
-    name: str, computation: Any, category: SamplingMethod
-) -> SampleLevelMetric:
-    return SampleLevelMetric(name, True, category, computation, mean)
-
-
 def _name_with(name: str, given: _Norm) -> str:
     norm = normalization(given)
     return name if norm is None else f"{name}_{norm.name}"
@@ -58,9 +49,7 @@ def _name_with(name: str, given: _Norm) -> str:
 def LogLikelihoodAccMetric(normalization: _Norm = None) -> SampleLevelMetric:
     """Whether the most likely choice is correct: ``acc``, ``acc_norm`` …"""
     computation = LoglikelihoodAcc(normalization)
-    return _sample_metric(
-        _name_with("acc", normalization), computation, SamplingMethod.LOGPROBS
-    )
+    return sample(_name_with("acc", normalization), computation, CHOICES)
 
 
 def NormalizedMultiChoiceProbMetric(
@@ -69,7 +58,7 @@ def NormalizedMultiChoiceProbMetric(
     """Normalized probability of the correct choice: ``normalized_mc_prob`` …"""
     computation = NormalizedMultiChoiceProbability(normalization, aggregation_function)
     name = _name_with("normalized_mc_prob", normalization)
-    return _sample_metric(name, computation, SamplingMethod.LOGPROBS)
+    return sample(name, computation, CHOICES)
 
 
 def ProbabilityMetric(
@@ -77,9 +66,7 @@ def ProbabilityMetric(
 ) -> SampleLevelMetric:
     """Probability of the correct choice: ``prob`` …"""
     computation = Probability(normalization, aggregation_function)
-    return _sample_metric(
-        _name_with("prob", normalization), computation, SamplingMethod.LOGPROBS
-    )
+    return sample(_name_with("prob", normalization), computation, CHOICES)
 
 
 def MultilingualQuasiF1ScoreMetric(
@@ -88,9 +75,7 @@ def MultilingualQuasiF1ScoreMetric(
     """Token F1 with a language's normalization: ``f1_eng``."""
     normalize = get_multilingual_normalizer(language)
     computation = F1_score(aggregation_function, normalize, normalize)
-    return _sample_metric(
-        f"f1_{code_of(language)}", computation, SamplingMethod.GENERATIVE
-    )
+    return sample(f"f1_{code_of(language)}", computation)
 
 
 def MultilingualQuasiExactMatchMetric(
@@ -102,7 +87,7 @@ def MultilingualQuasiExactMatchMetric(
         aggregation_function, normalize, normalize, type_exact_match=match_type
     )
     name = f"exact_match_{code_of(language)}_{match_type}"
-    return _sample_metric(name, computation, SamplingMethod.GENERATIVE)
+    return sample(name, computation)
 
 
 def multilingual_extractive_match_metric(
@@ -115,7 +100,7 @@ def multilingual_extractive_match_metric(
     computation = MultilingualExtractiveMatchMetric(
         language, gold_extraction_target, pred_extraction_target, **more
     )
-    return _sample_metric("extractive_match", computation, SamplingMethod.GENERATIVE)
+    return sample("extractive_match", computation)
 
 
 # Names of the same functions in releases before 0.11.

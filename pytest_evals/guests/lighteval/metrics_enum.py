@@ -4,12 +4,11 @@ metric of earlier releases that public modules still use."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_evals.core.registry import Registry, UnknownNameError
 from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE, Maker
-from pytest_evals.guests.lighteval.metrics.matches import match_type
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
     resolve_normalizer,
@@ -102,19 +101,18 @@ class MajAtK(MajAtN):
     normalize_gold: Normalizer | str | None = None
     normalize_pred: Normalizer | str | None = None
     type_exact_match: str = "full"
-    _gold: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Translate the former arguments."""
         if self.k is not None:
             object.__setattr__(self, "n", self.k)
         object.__setattr__(self, "normalize", self.normalize_pred or self.normalize)
-        kind = match_type(self.type_exact_match)
-        object.__setattr__(self, "sample_scoring_function", kind)
-        object.__setattr__(self, "_gold", resolve_normalizer(self.normalize_gold))
+        object.__setattr__(self, "sample_scoring_function", self.type_exact_match)
+        resolve_normalizer(self.normalize_gold)
         MajAtN.__post_init__(self)
 
     def prepared_gold(self, text: str) -> str:
         """The normalized reference."""
         text = text.strip() if self.strip_strings else text
-        return self._gold(text) if self._gold else text
+        normalize = resolve_normalizer(self.normalize_gold)
+        return normalize(text) if normalize else text

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from threading import Lock
-from typing import Protocol
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message, Prompt
@@ -37,46 +36,25 @@ class Pool:
     own: Mapping[int, int]
 
 
-class ShotSampler(Protocol):
-    """Selects few-shot examples for each document."""
+class ShotSampler:
+    """Selects few-shot examples for each document.
 
-    def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool for the document at a position."""
-        ...
-
-
-class _FixedSampler:
-    """The same few-shot examples for all documents."""
-
-    def __init__(self, order: Sequence[int], n: int, own: Mapping[int, int]) -> None:
-        self._order, self._n, self._own = order, n, own
-
-    def shots(self, index: int) -> tuple[int, ...]:
-        own = self._own.get(index)
-        return tuple(at for at in self._order if at != own)[: self._n]
-
-
-class _RandomSampler:
-    """Few-shot examples drawn for each document, in the order of documents."""
+    Args:
+        draw: Draws positions in the pool; called once per document, in their order.
+    """
 
     def __init__(
-        self, size: int, n: int, spare: int, own: Mapping[int, int], random: Random
+        self, own: Mapping[int, int], n: int, draw: Callable[[], Sequence[int]]
     ) -> None:
-        if n + spare > size:
-            raise EvalsError(
-                f"{n} few-shot examples need a pool of {n + spare} documents; "
-                f"it has {size}"
-            )
-        self._size, self._n, self._spare = size, n, spare
-        self._own, self._random = own, random
-        self._draws: list[list[int]] = []
+        self._own, self._n, self._draw = own, n, draw
+        self._draws: list[Sequence[int]] = []
         self._lock = Lock()
 
     def shots(self, index: int) -> tuple[int, ...]:
+        """Positions in the pool for the document at a position."""
         with self._lock:
             while len(self._draws) <= index:
-                drawn = self._random.sample(range(self._size), self._n + self._spare)
-                self._draws.append(drawn)
+                self._draws.append(self._draw())
         own = self._own.get(index)
         return tuple(at for at in self._draws[index] if at != own)[: self._n]
 
@@ -87,23 +65,25 @@ def sampler_of(
     """The sampler of a task.
 
     Args:
-            selection: Name of the method; ``None`` for ``balanced``.
-            n: Number of examples, at least 1.
-            seed: Seed of the methods that use one order for all documents.
-            random: Generator that shuffled the documents, for draws per document.
+        selection: Name of the method; ``None`` for ``balanced``.
+        n: Number of examples, at least 1.
+        seed: Seed of the methods that use one order for all documents.
+        random: Generator that shuffled the documents, for draws per document.
 
-        Raises:
-            EvalsError: The pool is too small.
+    Raises:
+        EvalsError: The pool is too small.
     """
-    choose = SELECTIONS[selection or "balanced"]
-    if isinstance(choose, int):
-        # If the pool is the evaluated split, draw one more, to replace the document.
-        # If the pool is the evaluated split, draw one more, to replace the document
-        # itself.
-        return _RandomSampler(
-            len(pool.docs), n, choose or bool(pool.own), pool.own, random
+    choose, size = SELECTIONS[selection or "balanced"], len(pool.docs)
+    if not isinstance(choose, int):
+        order = choose(pool.docs, n, seed)
+        return ShotSampler(pool.own, n, lambda: order)
+    # If the pool is the evaluated split, draw one more, to replace the document itself.
+    n_drawn = n + (choose or bool(pool.own))
+    if n_drawn > size:
+        raise EvalsError(
+            f"{n} few-shot examples need a pool of {n_drawn} documents; it has {size}"
         )
-    return _FixedSampler(choose(pool.docs, n, seed), n, pool.own)
+    return ShotSampler(pool.own, n, lambda: random.sample(range(size), n_drawn))
 
 
 def _in_order(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
@@ -167,9 +147,6 @@ SELECTIONS: Mapping[str, _Order | int] = {
 examples to draw for each document."""
 
 
-_BETWEEN = "\n\n"
-
-
 def prompt_of(
     doc: Doc, system: str | None, *, as_chat: bool, multiturn: bool
 ) -> Prompt:
@@ -182,20 +159,22 @@ def prompt_of(
             everything but the system prompt is one message.
     """
     if doc.images:
-        return _of_images(doc, system)
+        front = (system or "") + (doc.instruction or "")
+        messages = [Message("system", front)] if front else []
+        return (*messages, Message("user", _query(doc)))
     if not as_chat:
         return plain(doc, system)
     if multiturn:
         return chat(doc, system)
-    front = [Message("system", system)] if system is not None else []
-    return (*front, Message("user", plain(doc, None)))
+    messages = [Message("system", system)] if system is not None else []
+    return (*messages, Message("user", plain(doc, None)))
 
 
 def plain(doc: Doc, system: str | None) -> str:
     """The prompt as plain text."""
     parts = [text for text in (system, doc.instruction) if text is not None]
     parts += [f"{_query(shot)} {_answer(shot).strip()}" for shot in doc.fewshot_samples]
-    return _BETWEEN.join([*parts, _query(doc)])
+    return "\n\n".join([*parts, _query(doc)])
 
 
 def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
@@ -207,12 +186,6 @@ def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
         messages.append(Message("assistant", _answer(shot)))
         instruction = ""
     return (*messages, Message("user", instruction + _query(doc)))
-
-
-def _of_images(doc: Doc, system: str | None) -> tuple[Message, ...]:
-    front = (system or "") + (doc.instruction or "")
-    messages = [Message("system", front)] if front else []
-    return (*messages, Message("user", _query(doc)))
 
 
 def _query(doc: Doc) -> str:
@@ -234,8 +207,7 @@ def _answer(shot: Doc) -> str:
             "a few-shot example has no choices, so its answer is unknown"
         )
     if not isinstance(golds[0], str):
-        what = (
+        raise DocumentError(
             f"the answer of a few-shot example is {golds[0]!r:.80}; expected a string"
         )
-        raise DocumentError(what)
     return golds[0]

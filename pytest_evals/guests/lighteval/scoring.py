@@ -18,6 +18,7 @@ from pytest_evals.core.request import (
     Prompt,
     Request,
     Response,
+    Rolling,
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.custom_metrics.judge_adapter import (
@@ -34,6 +35,11 @@ from pytest_evals.scorers.user_aggregation import Decides
 FILTER = "none"
 """Name of the filter in results; the dialect has no filters."""
 TURNS = "multi_turn_queries"
+_REQUESTS: Mapping[SamplingMethod, type[Request]] = {
+    SamplingMethod.GENERATIVE: Generate,
+    SamplingMethod.LOGPROBS: Loglikelihood,
+    SamplingMethod.PERPLEXITY: Rolling,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +53,8 @@ class MetricScorer:
 
     def __post_init__(self) -> None:
         """Look up once which values count as correct."""
-        accuracies: dict[str, Decides] = {}
-        for metric in self.metrics:
-            accuracies |= metric.accuracies()
+        each = [metric.accuracies() for metric in self.metrics]
+        accuracies = {name: how for one in each for name, how in one.items()}
         object.__setattr__(self, "_accuracies", accuracies)
 
     def core_metrics(self) -> Iterator[Metric]:
@@ -72,7 +77,8 @@ class MetricScorer:
 
     def _scores(self, part: JudgedMetric) -> list[Score]:
         metric, doc, response = part
-        filtered = _filtered(response)
+        # Shown next to a score in results files.
+        filtered: tuple[Any, ...] = tuple(response.text) or tuple(response.logprobs)
         return [
             score_of(one, FILTER, filtered, self._accuracies.get(one.metric, True))
             for one in metric.measure(doc, response)
@@ -95,12 +101,9 @@ class MetricScorer:
         """Each metric with its own copy of the document, which it may modify, and its
         response."""
         return [
-            JudgedMetric(
-                metric,
-                replace(record.doc),
-                _response(record, metric.metric.category, later),
-            )
-            for metric in self.metrics
+            JudgedMetric(one, replace(record.doc), _response(record, category, later))
+            for one in self.metrics
+            for category in [one.metric.category]
         ]
 
 
@@ -108,16 +111,12 @@ def _response(
     record: Record, method: SamplingMethod, later: Sequence[str]
 ) -> ModelResponse:
     """The responses to one kind of requests, plus answers to later turns of a chat."""
-    pairs = list(zip(record.requests, record.responses, strict=True))
-    pairs_of_method = [(q, a) for q, a in pairs if _method(q) == method]
-    answers = [answer for _, answer in pairs_of_method]
-    for answer in answers:
-        answer.raise_for_error()
+    pairs = zip(record.requests, record.responses, strict=True)
+    of_method = [(q, a) for q, a in pairs if isinstance(q, _REQUESTS[method])]
+    answers = [answer.raise_for_error() for _, answer in of_method]
     if method is SamplingMethod.GENERATIVE:
         return ModelResponse(
-            input=pairs_of_method[0][0].prompt
-            if isinstance(pairs_of_method[0][0], Generate)
-            else None,
+            input=getattr(of_method[0][0], "prompt", None),
             text=[*(answer.text for answer in answers), *later],
             output_tokens=[range(answer.n_tokens) for answer in answers],
         )
@@ -135,19 +134,6 @@ def _logprobs(answers: Sequence[Response]) -> list[float]:
     if len(logprobs) < len(answers):
         raise DocumentError("the model returned no log-probability")
     return logprobs
-
-
-def _method(request: Request) -> SamplingMethod:
-    if isinstance(request, Generate):
-        return SamplingMethod.GENERATIVE
-    if isinstance(request, Loglikelihood):
-        return SamplingMethod.LOGPROBS
-    return SamplingMethod.PERPLEXITY
-
-
-def _filtered(response: ModelResponse) -> tuple[Any, ...]:
-    """Values shown next to a score in results files."""
-    return tuple(response.text) or tuple(response.logprobs)
 
 
 # The turns are in ``doc.specific["multi_turn_queries"]``, as in lighteval's MT-Bench;

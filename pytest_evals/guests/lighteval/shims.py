@@ -162,10 +162,6 @@ _BACKENDS = ("accelerate", "litellm", "openai", "peft", "sglang", "spacy", "vllm
 """Libraries for which earlier releases have a function."""
 
 
-def _is_importable(name: str) -> bool:
-    return find_spec(name) is not None
-
-
 def requires(*packages: Any) -> Callable[[T], T]:
     """A decorator without effect: missing packages raise an error on first use."""
     return lambda made: made
@@ -339,7 +335,10 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "requires": requires,
         "requires_latex2sympy2_extended": requires(),
         "can_load_extended_tasks": lambda: True,
-        **{f"is_{name}_available": partial(_is_importable, name) for name in _BACKENDS},
+        **{
+            f"is_{name}_available": partial(is_package_available, name)
+            for name in _BACKENDS
+        },
     },
     "lighteval.utils.language": {
         "Language": Language,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ class TaskMetrics:
         """Kinds of requests that the metrics need, in their order."""
         return tuple(dict.fromkeys(one.metric.category for one in self.metrics))
 
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Whether to score choices without the question, too."""
+        return any(one.needs_unconditioned for one in self.metrics)
+
     def definitions(self) -> list[dict[str, Any]]:
         """The metrics as JSON values, identical in every process."""
         return [_definition(one.metric) for one in self.metrics]
@@ -59,7 +65,11 @@ def task_metrics(
             )
             continue
         try:
-            metric = _with_arguments(_checked(given), arguments)
+            metric = _metric(given)
+            check_fields(metric)
+            # Arguments of the command line do not change the metric's name.
+            if arguments and _takes_arguments(metric):
+                metric = metric.with_arguments(arguments)
             one = TaskMetric(metric, reasoning_tags=options.default_reasoning_tags)
             one.check_requirements(may_execute=options.allow_unsafe_code)
             if one not in metrics:
@@ -70,7 +80,12 @@ def task_metrics(
             as_python = f'Metrics.NAME(sample_params={{"{key}": {value}}})'
             fix = as_python if colon else fix
             problems.append(Problem(f"metrics: {what}", place, fix))
-    problems += [Problem(text, place) for text in _duplicate_names(metrics)]
+    names = Counter(name for one in metrics for name in one.names)
+    problems += [
+        Problem(f"metrics: two metrics are named {name!r}", place)
+        for name, n in names.items()
+        if n > 1
+    ]
     if problems:
         raise TaskFileError(problems)
     if arguments and not any(_takes_arguments(one.metric) for one in metrics):
@@ -79,12 +94,6 @@ def task_metrics(
             f"no metric accepts {listed}; only metrics over several answers do"
         )
     return TaskMetrics(tuple(metrics), _n_samples(config, metrics), tuple(warnings))
-
-
-def _checked(given: Any) -> Metric:
-    metric = _metric(given)
-    check_fields(metric)
-    return metric
 
 
 def _metric(given: Any) -> Metric:
@@ -108,22 +117,8 @@ def _metric(given: Any) -> Metric:
         ) from None
 
 
-def _with_arguments(metric: Metric, arguments: Mapping[str, Any]) -> Metric:
-    # Arguments of the command line do not change the metric's name.
-    if not arguments or not _takes_arguments(metric):
-        return metric
-    return metric.with_arguments(arguments)
-
-
 def _takes_arguments(metric: Metric) -> bool:
     return any("@" in name for name in metric.names)
-
-
-def _duplicate_names(metrics: Sequence[TaskMetric]) -> Iterator[str]:
-    names = [name for one in metrics for name in one.names]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            yield f"metrics: two metrics are named {name!r}"
 
 
 def _n_samples(config: Any, metrics: Sequence[TaskMetric]) -> int:

@@ -6,11 +6,11 @@ its tasks are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Aggregate, Group, Task, TaskOptions
@@ -20,7 +20,7 @@ from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_y
 from pytest_evals.guests.lighteval.code_execution import code_execution
 from pytest_evals.guests.lighteval.config import grammar_text, line_of
 from pytest_evals.guests.lighteval.data import Data
-from pytest_evals.guests.lighteval.documents import RequiredRequests, TaskDocuments
+from pytest_evals.guests.lighteval.documents import TaskDocuments
 from pytest_evals.guests.lighteval.modules import load_task_module
 from pytest_evals.guests.lighteval.prompt import SELECTIONS
 from pytest_evals.guests.lighteval.scoring import FILTER, MetricScorer
@@ -172,25 +172,23 @@ class _Reader:
         config, options = self.config, self.options
         n_shots = self._n_shots(variant)
         measured = task_metrics(config, self.place, dict(variant.arguments), options)
-        required = RequiredRequests(
-            methods=measured.methods,
-            n_samples=measured.n_samples,
-            unconditioned=any(m.needs_unconditioned for m in measured.metrics),
-        )
         base = Path(options.base) if options.base else Path.cwd()
         data = Data(config, self.place, base)
-        documents = TaskDocuments(data, required, n_shots, options)
+        documents = TaskDocuments(data, measured, n_shots, options)
         scorer = MetricScorer(
             metrics=measured.metrics, bootstrap_iters=options.bootstrap_iters
         )
         output_type = next(
-            word for method, word in _OUTPUT_TYPES.items() if method in required.methods
+            word for method, word in _OUTPUT_TYPES.items() if method in measured.methods
         )
         name, tags = config.name, self.tags
         if is_one_of_several:
             tail = "" if variant.shots is not None else f"|{n_shots}"
             name, tags = f"{name}{variant}{tail}", (*tags, name)
         dumped = self._dumped(measured, n_shots, output_type)
+        listed = ", ".join(map(str, self.overridden))
+        override = f"duplicate task name: this definition overrides {listed}"
+        notes = [override] if self.overridden else []
         return Task(
             name=name,
             source=self.place,
@@ -205,22 +203,17 @@ class _Reader:
             tags=tags,
             version=config.version,
             n_shots=n_shots,
-            repeats=required.n_samples,
+            repeats=measured.n_samples,
             reasoning_tags=() if options.reasoning_tags == () else None,
             config=masked(dumped),
             remedies=_remedies([one.name for one in scorer.core_metrics()]),
             warnings=lambda: (
-                *self._notes(),
+                *notes,
                 *measured.warnings,
                 *documents.warnings,
                 *(text for one in measured.metrics for text in one.warnings),
             ),
         )
-
-    def _notes(self) -> Iterator[str]:
-        if self.overridden:
-            listed = ", ".join(map(str, self.overridden))
-            yield f"duplicate task name: this definition overrides {listed}"
 
     def _n_shots(self, variant: Variant) -> int:
         if variant.shots is not None:
@@ -281,71 +274,46 @@ def _measures(task: Task, name: str) -> bool:
     return any(metric.name == name for metric in task.metrics)
 
 
-class ConfigProblem(NamedTuple):
-    """An invalid field and its fix."""
-
-    what: str
-    fix: str = ""
-
-
 def is_config(given: Any) -> bool:
     """Whether a value is a task: ours, or of an installed lighteval."""
     return hasattr(given, "name") and hasattr(given, "prompt_function")
 
 
-def config_problems(config: Any) -> Iterator[ConfigProblem]:
-    """All problems of a task's fields."""
-    yield from _name(config.name)
-    if not callable(config.prompt_function):
-        yield _invalid("prompt_function", "a function", config.prompt_function)
-    if not isinstance(config.hf_repo, str) or not config.hf_repo:
-        yield _invalid("hf_repo", "the name of a dataset", config.hf_repo)
-    for key in ("hf_subset", "hf_revision", "few_shots_split", "few_shots_select"):
-        if not isinstance(getattr(config, key), str | None):
-            yield _invalid(key, "a string", getattr(config, key))
-    if config.hf_filter is not None and not callable(config.hf_filter):
-        yield _invalid("hf_filter", "a function of a row", config.hf_filter)
-    fix = "metrics=[Metrics.exact_match]"
-    if not isinstance(config.metrics, list | tuple | set | frozenset):
-        yield _invalid("metrics", "a list of metrics", config.metrics, fix)
-    elif not config.metrics:
-        yield ConfigProblem("metrics is empty", fix)
+def config_problems(config: Any) -> Iterator[tuple[str, str]]:
+    """All problems of a task's fields, each with its fix, which may be empty."""
+    yield from _name_problems(config.name)
+    for key, (is_valid, expected, fix) in _FIELDS.items():
+        if not is_valid(given := getattr(config, key)):
+            yield _invalid(key, expected, given, fix)
+    if isinstance(config.metrics, _COLLECTIONS) and not config.metrics:
+        yield "metrics is empty", _METRICS
     for key in ("evaluation_splits", "hf_avail_splits", "stop_sequence"):
-        yield from _texts(config, key)
-    yield from _numbers(config)
+        yield from _text_problems(config, key)
     chosen = config.few_shots_select
     if isinstance(chosen, str) and chosen not in SELECTIONS:
         hint = did_you_mean(chosen, list(SELECTIONS))
         listed = ", ".join(SELECTIONS)
-        yield ConfigProblem(
-            f"few_shots_select must be one of {listed}, not {chosen!r}{hint}"
-        )
-    yield from _grammar(config.generation_grammar)
-
-
-def _grammar(given: Any) -> Iterator[ConfigProblem]:
+        yield f"few_shots_select must be one of {listed}, not {chosen!r}{hint}", ""
     try:
-        if given is not None:
-            grammar_text(given)
+        if config.generation_grammar is not None:
+            grammar_text(config.generation_grammar)
     except EvalsError as error:
-        yield ConfigProblem(str(error))
+        yield str(error), ""
 
 
-def _name(name: Any) -> Iterator[ConfigProblem]:
+def _name_problems(name: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(name, str) or not name:
         yield _invalid("name", "a string", name)
     elif any(sign in name for sign in ("::", "[", "]", "|", "@")):
-        yield ConfigProblem(
-            f"name must not contain '::', '[', ']', '|' or '@': {name!r}"
-        )
+        yield f"name must not contain '::', '[', ']', '|' or '@': {name!r}", ""
     elif not is_node_name(name):
-        yield ConfigProblem(f"name must not contain control characters: {name!r}")
+        yield f"name must not contain control characters: {name!r}", ""
 
 
-def _texts(config: Any, key: str) -> Iterator[ConfigProblem]:
+def _text_problems(config: Any, key: str) -> Iterator[tuple[str, str]]:
     given = getattr(config, key)
     if key == "evaluation_splits" and not given:
-        yield ConfigProblem("evaluation_splits is empty", 'evaluation_splits=["test"]')
+        yield "evaluation_splits is empty", 'evaluation_splits=["test"]'
     elif isinstance(given, str):
         yield _invalid(key, "a list of strings", given, f"{key}=[{given!r}]")
     elif given is not None and not (
@@ -354,23 +322,41 @@ def _texts(config: Any, key: str) -> Iterator[ConfigProblem]:
         yield _invalid(key, "a list of strings", given)
 
 
-def _numbers(config: Any) -> Iterator[ConfigProblem]:
-    size = config.generation_size
-    if size is not None and (not _is_integer(size) or (size < 1 and size != -1)):
-        yield _invalid("generation_size", "a positive integer", size)
-    if not _is_integer(config.num_fewshots) or config.num_fewshots < 0:
-        yield _invalid("num_fewshots", "a non-negative integer", config.num_fewshots)
-    given = config.num_samples
-    listed = list(given) if isinstance(given, list | tuple) else [given]
-    if given is not None and not all(_is_integer(n) and n > 0 for n in listed):
-        yield _invalid("num_samples", "a positive integer or a list of them", given)
-    if not isinstance(config.version, int | str):
-        yield _invalid("version", "a number or a string", config.version)
+def _is_integer(value: Any, least: float = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | None)
 
 
-def _invalid(key: str, expected: str, value: Any, fix: str = "") -> ConfigProblem:
-    return ConfigProblem(f"{key} must be {expected}, not {value!r:.80}", fix)
+def _are_counts(value: Any) -> bool:
+    listed = value if isinstance(value, list | tuple) else [value]
+    return value is None or all(map(_is_integer, listed))
+
+
+_COLLECTIONS = (list, tuple, set, frozenset)
+_METRICS = "metrics=[Metrics.exact_match]"
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
+    "prompt_function": (callable, "a function", ""),
+    "hf_repo": (lambda v: isinstance(v, str) and bool(v), "the name of a dataset", ""),
+    "hf_subset": (_is_text, "a string", ""),
+    "hf_revision": (_is_text, "a string", ""),
+    "few_shots_split": (_is_text, "a string", ""),
+    "few_shots_select": (_is_text, "a string", ""),
+    "hf_filter": (lambda v: v is None or callable(v), "a function of a row", ""),
+    "metrics": (lambda v: isinstance(v, _COLLECTIONS), "a list of metrics", _METRICS),
+    "generation_size": (
+        lambda v: v is None or v == -1 or _is_integer(v),
+        "a positive integer",
+        "",
+    ),
+    "num_fewshots": (lambda v: _is_integer(v, 0), "a non-negative integer", ""),
+    "num_samples": (_are_counts, "a positive integer or a list of them", ""),
+    "version": (lambda v: isinstance(v, int | str), "a number or a string", ""),
+}
+"""Field → whether its value is valid, the expected values, and a fix."""
+
+
+def _invalid(key: str, expected: str, value: Any, fix: str = "") -> tuple[str, str]:
+    return f"{key} must be {expected}, not {value!r:.80}", fix

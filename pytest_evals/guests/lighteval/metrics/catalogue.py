@@ -5,73 +5,27 @@ task files. Metrics are made when they are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pytest_evals.core.registry import Registry
-from pytest_evals.guests.lighteval.metrics.choices import (
-    MRR,
-    AccGoldLikelihood,
-    LoglikelihoodAcc,
-    LogProbCharNorm,
-    Recall,
-    TruthfulqaMCMetrics,
-)
-from pytest_evals.guests.lighteval.metrics.codegen import CodegenMetric
-from pytest_evals.guests.lighteval.metrics.corpus import (
-    CorpusLevelF1Score,
-    CorpusLevelPerplexityMetric,
-    CorpusLevelTranslationMetric,
-    FlatMean,
-    MatthewsCorrCoef,
-)
-from pytest_evals.guests.lighteval.metrics.extraction import (
-    ExprExtractionConfig,
-    IndicesExtractionConfig,
-    LatexExtractionConfig,
+from pytest_evals.guests.lighteval.metrics import (
+    choices,
+    codegen,
+    corpus,
+    extraction,
+    judges,
+    matches,
+    neural,
+    normalizers,
+    preparators,
+    repeats,
+    rouge,
 )
 from pytest_evals.guests.lighteval.metrics.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.guests.lighteval.metrics.instructions.ifeval import (
-    IFEVAL_NAMES,
-    IFBenchMetrics,
-    IFEvalMetrics,
-)
-from pytest_evals.guests.lighteval.metrics.judges import (
-    CorpusLevelHLE,
-    JudgeLLMHLE,
-    JudgeLLMSimpleQA,
-)
-from pytest_evals.guests.lighteval.metrics.matches import (
-    DropMetrics,
-    ExactMatches,
-    F1_score,
-    StringDistance,
-)
-from pytest_evals.guests.lighteval.metrics.neural import (
-    BLEURT,
-    BertScore,
-    Faithfulness,
-)
-from pytest_evals.guests.lighteval.metrics.normalizers import (
-    remove_braces,
-    remove_braces_and_strip,
-)
-from pytest_evals.guests.lighteval.metrics.preparators import (
-    GenerativePreparator,
-    LoglikelihoodPreparator,
-    PerplexityPreparator,
-    TargetPerplexityPreparator,
-)
-from pytest_evals.guests.lighteval.metrics.repeats import (
-    AvgAtN,
-    GPassAtK,
-    MajAtN,
-    PassAtK,
-)
-from pytest_evals.guests.lighteval.metrics.rouge import BLEU, ROUGE, Extractiveness
+from pytest_evals.guests.lighteval.metrics.instructions import ifeval
 from pytest_evals.scorers.custom_metrics.aggregation import mean
 from pytest_evals.scorers.custom_metrics.entry import pop_flag, with_arguments
 from pytest_evals.scorers.custom_metrics.metric import (
@@ -86,12 +40,7 @@ from pytest_evals.scorers.custom_metrics.metric import (
 from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 Maker = Callable[[], Metric]
-
-
 TEXT, CHOICES = SamplingMethod.GENERATIVE, SamplingMethod.LOGPROBS
-
-
-ROLLING = SamplingMethod.PERPLEXITY
 
 
 def sample(
@@ -101,7 +50,7 @@ def sample(
     return SampleLevelMetric(name, True, category, computation, mean)
 
 
-def group(
+def _group(
     names: list[str],
     computation: Any,
     down: tuple[str, ...] = (),
@@ -115,20 +64,9 @@ def group(
         down: Names for which lower is better.
         how: Aggregation by name; the mean by default.
     """
-    return made(
-        names,
-        {name: name not in down for name in names},
-        category,
-        computation,
-        dict(how or dict.fromkeys(names, mean)),
-    )
-
-
-def corpus(
-    name: str, preparator: Any, how: Any, category: SamplingMethod = CHOICES
-) -> CorpusLevelMetric:
-    """Build a corpus metric."""
-    return CorpusLevelMetric(name, True, category, preparator, how)
+    better = {name: name not in down for name in names}
+    how = dict(how or dict.fromkeys(names, mean))
+    return made(names, better, category, computation, how)
 
 
 def _formulas(gold: str, precision: int, boxed_first: bool) -> Any:
@@ -138,31 +76,26 @@ def _formulas(gold: str, precision: int, boxed_first: bool) -> Any:
         gold: Type of references: ``expr``, ``latex`` or both, joined by ``+``.
         boxed_first: Whether ``\\boxed{}`` has the highest priority.
     """
-    kinds = {"expr": ExprExtractionConfig(), "latex": LatexExtractionConfig()}
-    boxed = LatexExtractionConfig(boxed_match_priority=0 if boxed_first else 55)
+    expr, latex = extraction.ExprExtractionConfig, extraction.LatexExtractionConfig
+    kinds = {"expr": expr(), "latex": latex()}
+    boxed = latex(boxed_match_priority=0 if boxed_first else 55)
     return MultilingualExtractiveMatchMetric(
         gold_extraction_target=tuple(kinds[name] for name in gold.split("+")),
-        pred_extraction_target=(ExprExtractionConfig(), boxed),
+        pred_extraction_target=(expr(), boxed),
         precision=precision,
     )
 
 
 def _letters(anywhere: bool) -> Any:
-    target = (IndicesExtractionConfig("NativeLetters", anywhere),)
+    target = (extraction.IndicesExtractionConfig("NativeLetters", anywhere),)
     return MultilingualExtractiveMatchMetric(
         gold_extraction_target=target, pred_extraction_target=target
     )
 
 
 _HLE = ("accuracy", "confidence_half_width", "calibration_error")
-
-
 _ROUGES = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
-
-
-DISTANCES = ["longest_common_prefix_length", "edit_distance", "edit_similarity"]
-
-
+_DISTANCES = ["longest_common_prefix_length", "edit_distance", "edit_similarity"]
 _FRAGMENTS = [
     "summarization_coverage",
     "summarization_density",
@@ -171,259 +104,233 @@ _FRAGMENTS = [
 
 
 def _fragments(language: str) -> Metric:
-    return group(_FRAGMENTS, Extractiveness(language=language))
+    return _group(_FRAGMENTS, rouge.Extractiveness(language=language))
 
 
-def _following(computation: IFEvalMetrics) -> Metric:
+def _following(computation: ifeval.IFEvalMetrics) -> Metric:
     """Build IFEval's metric; instruction-level numbers weight instructions equally."""
-    how = {n: FlatMean() if n.startswith("inst") else mean for n in IFEVAL_NAMES}
-    return group(list(IFEVAL_NAMES), computation, how=how)
+    names = ifeval.IFEVAL_NAMES
+    how = {n: corpus.FlatMean() if n.startswith("inst") else mean for n in names}
+    return _group(list(names), computation, how=how)
 
 
 def _rouge_t5() -> Metric:
     big = "bigbench_normalizer"
-    how = ROUGE(_ROUGES, bootstrap=True, normalize_gold=big, normalize_pred=big)
-    return group(_ROUGES, how, made=CorpusLevelMetricGrouping)
+    how = rouge.ROUGE(_ROUGES, bootstrap=True, normalize_gold=big, normalize_pred=big)
+    return _group(_ROUGES, how, made=CorpusLevelMetricGrouping)
 
 
-def _g_pass(name: str, scoring: Any, prefix: str | None = None) -> Metric:
-    how = GPassAtK(
-        strip_strings=True, sample_scoring_function=scoring, name_prefix=prefix
-    )
-    return SampleLevelMetricGrouping(name, True, TEXT, how, mean)
+def _exact(name: str, normalizer: str | None = None, **arguments: Any) -> Metric:
+    """Build an exact match of texts, normalized by the same normalizer."""
+    return sample(name, matches.ExactMatches(max, normalizer, normalizer, **arguments))
 
 
-def em(name: str = "em", **arguments: Any) -> Metric:
-    """Build an exact match."""
-    return sample(name, ExactMatches(**arguments))
+def _text_metrics(published: bool) -> dict[str, Maker]:
+    def repeated(name: str, kind: Any, **arguments: Any) -> Metric:
+        return sample(name, kind(published=published, **arguments))
 
+    def g_pass(name: str, scoring: Any, prefix: str | None = None) -> Metric:
+        how = repeats.GPassAtK(
+            strip_strings=True,
+            sample_scoring_function=scoring,
+            name_prefix=prefix,
+            published=published,
+        )
+        return SampleLevelMetricGrouping(name, True, TEXT, how, mean)
 
-TEXT_METRICS: Mapping[str, Maker] = {
-    "avg_at_n": lambda: sample("avg@n", AvgAtN(strip_strings=True)),
-    "avg_at_n_math": lambda: sample(
-        "avg@n", AvgAtN(sample_scoring_function=_formulas("expr+latex", 6, False))
-    ),
-    "bert_score": lambda: group(
-        ["BERTScore-P", "BERTScore-R", "BERTScore-F"],
-        BertScore(remove_braces, remove_braces_and_strip),
-    ),
-    "bleurt": lambda: sample("bleurt", BLEURT()),
-    "bleu_1": lambda: sample("bleu_1", BLEU(1)),
-    "bleu_4": lambda: sample("bleu_4", BLEU(4)),
-    "copyright": lambda: group(
-        DISTANCES, StringDistance(DISTANCES), down=("edit_distance",)
-    ),
-    "drop": lambda: group(["em", "f1"], DropMetrics()),
-    "exact_match": partial(em, strip_strings=True),
-    "expr_gold_metric": lambda: sample("extractive_match", _formulas("expr", 5, True)),
-    "extractiveness": partial(_fragments, "en"),
-    "extractiveness_de": partial(_fragments, "de"),
-    "extractiveness_fr": partial(_fragments, "fr"),
-    "extractiveness_it": partial(_fragments, "it"),
-    "f1_score": lambda: sample("f1", F1_score()),
-    "faithfulness": lambda: sample("summac", Faithfulness()),
-    "g_pass_at_k": lambda: _g_pass("g-pass@k", None),
-    "g_pass_at_k_latex": lambda: _g_pass(
-        "latex-g-pass@k", _formulas("latex", 5, True), "latex"
-    ),
-    "g_pass_at_k_math": lambda: _g_pass(
-        "math-g-pass@k", _formulas("expr", 5, True), "math"
-    ),
-    "gpqa_instruct_metric": lambda: sample("extractive_match", _letters(True)),
-    "gpqa_instruct_pass_at_k": lambda: sample(
-        "gpqa_pass@k", PassAtK(sample_scoring_function=_letters(True))
-    ),
-    "hle_metrics": lambda: CorpusLevelMetricGrouping(
-        list(_HLE),
-        {name: name == "accuracy" for name in _HLE},
-        TEXT,
-        JudgeLLMHLE(),
-        {name: CorpusLevelHLE(name) for name in _HLE},
-    ),
-    "ifbench_metrics": lambda: _following(IFBenchMetrics()),
-    "ifeval_metrics": lambda: _following(IFEvalMetrics()),
-    "lcb_codegen_metric": lambda: sample("codegen_pass@1:16", CodegenMetric()),
-    "maj_at_n": lambda: sample("maj@n", MajAtN()),
-    "pass_at_k": lambda: sample("pass@k", PassAtK(strip_strings=True)),
-    "pass_at_k_letters": lambda: sample(
-        "pass@k", PassAtK(sample_scoring_function=_letters(False))
-    ),
-    "pass_at_k_math": lambda: sample(
-        "pass@k",
-        PassAtK(
+    return {
+        "avg_at_n": lambda: repeated("avg@n", repeats.AvgAtN, strip_strings=True),
+        "avg_at_n_math": lambda: repeated(
+            "avg@n",
+            repeats.AvgAtN,
+            sample_scoring_function=_formulas("expr+latex", 6, False),
+        ),
+        "bert_score": lambda: _group(
+            ["BERTScore-P", "BERTScore-R", "BERTScore-F"],
+            neural.BertScore(
+                normalizers.remove_braces, normalizers.remove_braces_and_strip
+            ),
+        ),
+        "bleurt": lambda: sample("bleurt", neural.BLEURT()),
+        "bleu_1": lambda: sample("bleu_1", rouge.BLEU(1)),
+        "bleu_4": lambda: sample("bleu_4", rouge.BLEU(4)),
+        "copyright": lambda: _group(
+            _DISTANCES,
+            matches.StringDistance(_DISTANCES),
+            down=("edit_distance",),
+            how={n: min if n == "edit_distance" else max for n in _DISTANCES}
+            if published
+            else None,
+        ),
+        "drop": lambda: _group(
+            ["em", "f1"],
+            matches.DropMetrics(published=published),
+            how={"em": max, "f1": max} if published else None,
+        ),
+        "exact_match": lambda: _exact("em", strip_strings=True),
+        "expr_gold_metric": lambda: sample(
+            "extractive_match", _formulas("expr", 5, True)
+        ),
+        "extractiveness": partial(_fragments, "en"),
+        "extractiveness_de": partial(_fragments, "de"),
+        "extractiveness_fr": partial(_fragments, "fr"),
+        "extractiveness_it": partial(_fragments, "it"),
+        "f1_score": lambda: sample("f1", matches.F1_score()),
+        "faithfulness": lambda: sample("summac", neural.Faithfulness()),
+        "g_pass_at_k": lambda: g_pass("g-pass@k", None),
+        "g_pass_at_k_latex": lambda: g_pass(
+            "latex-g-pass@k", _formulas("latex", 5, True), "latex"
+        ),
+        "g_pass_at_k_math": lambda: g_pass(
+            "math-g-pass@k", _formulas("expr", 5, True), "math"
+        ),
+        "gpqa_instruct_metric": lambda: sample("extractive_match", _letters(True)),
+        "gpqa_instruct_pass_at_k": lambda: repeated(
+            "gpqa_pass@k", repeats.PassAtK, sample_scoring_function=_letters(True)
+        ),
+        "hle_metrics": lambda: _group(
+            list(_HLE),
+            judges.JudgeLLMHLE(),
+            down=_HLE[1:],
+            how={name: judges.CorpusLevelHLE(name) for name in _HLE},
+            made=CorpusLevelMetricGrouping,
+        ),
+        "ifbench_metrics": lambda: _following(ifeval.IFBenchMetrics()),
+        "ifeval_metrics": lambda: _following(ifeval.IFEvalMetrics()),
+        "lcb_codegen_metric": lambda: sample(
+            "codegen_pass@1:16", codegen.CodegenMetric()
+        ),
+        "maj_at_n": lambda: repeated("maj@n", repeats.MajAtN),
+        "pass_at_k": lambda: repeated("pass@k", repeats.PassAtK, strip_strings=True),
+        "pass_at_k_letters": lambda: repeated(
+            "pass@k", repeats.PassAtK, sample_scoring_function=_letters(False)
+        ),
+        "pass_at_k_math": lambda: repeated(
+            "pass@k",
+            repeats.PassAtK,
             strip_strings=True,
             sample_scoring_function=_formulas("expr+latex", 6, False),
         ),
-    ),
-    "rouge1": lambda: sample("rouge1", ROUGE("rouge1")),
-    "rouge2": lambda: sample("rouge2", ROUGE("rouge2")),
-    "rougeL": lambda: sample("rougeL", ROUGE("rougeL")),
-    "rougeLsum": lambda: sample("rougeLsum", ROUGE("rougeLsum")),
-    "rouge_t5": _rouge_t5,
-    "simpleqa_judge": lambda: group(["simpleqa_judge"], JudgeLLMSimpleQA()),
-}
+        "perfect_exact_match": lambda: _exact("perfect_em"),
+        "prefix_exact_match": lambda: _exact(
+            "pem", strip_strings=True, type_exact_match="prefix"
+        ),
+        **_quasi_exact_matches(published),
+        "rouge1": lambda: sample("rouge1", rouge.ROUGE("rouge1")),
+        "rouge2": lambda: sample("rouge2", rouge.ROUGE("rouge2")),
+        "rougeL": lambda: sample("rougeL", rouge.ROUGE("rougeL")),
+        "rougeLsum": lambda: sample("rougeLsum", rouge.ROUGE("rougeLsum")),
+        "rouge_t5": _rouge_t5,
+        "simpleqa_judge": lambda: _group(["simpleqa_judge"], judges.JudgeLLMSimpleQA()),
+    }
 
 
-CHOICE_METRICS: Mapping[str, Maker] = {
-    "acc_golds_likelihood": lambda: sample("acc", AccGoldLikelihood(), CHOICES),
-    "loglikelihood_acc": lambda: sample("acc", LoglikelihoodAcc(), CHOICES),
-    "loglikelihood_f1": lambda: corpus(
-        "loglikelihood_f1", LoglikelihoodPreparator(), CorpusLevelF1Score(None)
-    ),
-    "mcc": lambda: corpus("mcc", LoglikelihoodPreparator(), MatthewsCorrCoef()),
-    "mrr": lambda: sample("mrr", MRR(), CHOICES),
-    "multi_f1_numeric": lambda: corpus(
-        "mf1", LoglikelihoodPreparator(True), CorpusLevelF1Score("micro", 3)
-    ),
-    "recall_at_k": lambda: sample("recall", Recall(), CHOICES),
-    "target_perplexity": lambda: SampleLevelMetric(
-        "ppl",
-        False,
-        CHOICES,
-        TargetPerplexityPreparator("words"),
-        CorpusLevelPerplexityMetric("perplexity"),
-    ),
-    "truthfulqa_mc_metrics": lambda: group(
-        ["truthfulqa_mc1", "truthfulqa_mc2"], TruthfulqaMCMetrics(), category=CHOICES
-    ),
-}
-_REPEATED = tuple(name for name in TEXT_METRICS if "_at_" in name)
-"""Metrics of several answers per prompt."""
+def _quasi_exact_matches(published: bool) -> dict[str, Maker]:
+    helm = "helm_normalizer_published" if published else "helm_normalizer"
+    exact = partial(_exact, "qem", strip_strings=True)
+    return {
+        "prefix_quasi_exact_match": lambda: _exact(
+            "pqem", helm, strip_strings=True, type_exact_match="prefix"
+        ),
+        "quasi_exact_match": partial(exact, helm),
+        "quasi_exact_match_gsm8k": partial(
+            exact, "gsm8k_normalizer", published=published
+        ),
+        "quasi_exact_match_math": partial(exact, "math_normalizer"),
+        "quasi_exact_match_triviaqa": partial(exact, "harness_triviaqa_normalizer"),
+    }
 
 
-def quasi_exact_match(
-    name: str, normalizer: str, kind: str = "full", published: bool = False
+def _choice_metrics(published: bool) -> dict[str, Maker]:
+    def f1(name: str, *how: Any, is_single_token: bool = False) -> Metric:
+        preparator = preparators.LoglikelihoodPreparator(is_single_token)
+        score = partial(corpus.CorpusLevelF1Score, published=published)(*how)
+        return CorpusLevelMetric(name, True, CHOICES, preparator, score)
+
+    def acc_norm(ignore_first_space: bool) -> Metric:
+        norm = choices.LogProbCharNorm(ignore_first_space=ignore_first_space)
+        return sample("acc_norm", choices.LoglikelihoodAcc(norm), CHOICES)
+
+    return {
+        "acc_golds_likelihood": lambda: sample(
+            "acc", choices.AccGoldLikelihood(), CHOICES
+        ),
+        "loglikelihood_acc": lambda: sample("acc", choices.LoglikelihoodAcc(), CHOICES),
+        "loglikelihood_acc_norm": partial(acc_norm, False),
+        "loglikelihood_acc_norm_nospace": partial(acc_norm, True),
+        "loglikelihood_f1": lambda: f1("loglikelihood_f1", None),
+        "mcc": lambda: CorpusLevelMetric(
+            "mcc",
+            True,
+            CHOICES,
+            preparators.LoglikelihoodPreparator(),
+            corpus.MatthewsCorrCoef(),
+        ),
+        "mrr": lambda: sample("mrr", choices.MRR(), CHOICES),
+        "multi_f1_numeric": lambda: f1("mf1", "micro", 3, is_single_token=True),
+        "recall_at_k": lambda: sample(
+            "recall", choices.Recall(published=published), CHOICES
+        ),
+        "target_perplexity": lambda: SampleLevelMetric(
+            "ppl",
+            False,
+            CHOICES,
+            preparators.TargetPerplexityPreparator("words", published=published),
+            corpus.CorpusLevelPerplexityMetric("perplexity"),
+        ),
+        "truthfulqa_mc_metrics": lambda: _group(
+            ["truthfulqa_mc1", "truthfulqa_mc2"],
+            choices.TruthfulqaMCMetrics(),
+            category=CHOICES,
+        ),
+    }
+
+
+def _perplexity(
+    name: str, kind: str, unit: str, made: type[Metric] = CorpusLevelMetric
 ) -> Metric:
-    """Build an exact match of normalized texts."""
-    how = ExactMatches(
-        normalize_gold=normalizer,
-        normalize_pred=normalizer,
-        strip_strings=True,
-        type_exact_match=kind,
-        published=published,
-    )
-    return sample(name, how)
+    preparator = preparators.PerplexityPreparator(unit)
+    how = corpus.CorpusLevelPerplexityMetric(kind)
+    return made(name, False, SamplingMethod.PERPLEXITY, preparator, how)
 
 
-LEGACY_METRICS: Mapping[str, Maker] = {
-    "loglikelihood_acc_norm": lambda: sample(
-        "acc_norm", LoglikelihoodAcc(LogProbCharNorm()), CHOICES
+def _corpus_of_texts(name: str, how: Any, better: bool = True) -> Metric:
+    preparator = preparators.GenerativePreparator()
+    return CorpusLevelMetric(name, better, TEXT, preparator, how)
+
+
+def _translation(name: str, better: bool = True) -> Metric:
+    return _corpus_of_texts(name, corpus.CorpusLevelTranslationMetric(name), better)
+
+
+_CORPUS: Mapping[str, Maker] = {
+    "bits_per_byte": partial(_perplexity, "bits_per_byte", "bits_per_byte", "bytes"),
+    "bleu": partial(_translation, "bleu"),
+    "byte_perplexity": partial(
+        _perplexity, "byte_perplexity", "weighted_perplexity", "bytes"
     ),
-    "loglikelihood_acc_norm_nospace": lambda: sample(
-        "acc_norm", LoglikelihoodAcc(LogProbCharNorm(ignore_first_space=True)), CHOICES
+    "chrf": partial(_translation, "chrf"),
+    "chrf_plus": partial(_translation, "chrf++"),
+    "f1_score_macro": lambda: _corpus_of_texts(
+        "f1", corpus.CorpusLevelF1Score("macro")
     ),
-    "perfect_exact_match": partial(em, "perfect_em"),
-    "prefix_exact_match": partial(
-        em, "pem", strip_strings=True, type_exact_match="prefix"
+    "f1_score_micro": lambda: _corpus_of_texts(
+        "f1", corpus.CorpusLevelF1Score("micro")
     ),
-    "prefix_quasi_exact_match": partial(
-        quasi_exact_match, "pqem", "helm_normalizer", "prefix"
+    "prediction_perplexity": partial(
+        _perplexity, "ppl", "perplexity", "words", SampleLevelMetric
     ),
-    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer"),
-    "quasi_exact_match_gsm8k": partial(quasi_exact_match, "qem", "gsm8k_normalizer"),
-    "quasi_exact_match_math": partial(quasi_exact_match, "qem", "math_normalizer"),
-    "quasi_exact_match_triviaqa": partial(
-        quasi_exact_match, "qem", "harness_triviaqa_normalizer"
+    "ter": partial(_translation, "ter", better=False),
+    "word_perplexity": partial(
+        _perplexity, "word_perplexity", "weighted_perplexity", "words"
     ),
 }
 
-
-def _perplexity(name: str, kind: str, unit: str) -> CorpusLevelMetric:
-    return CorpusLevelMetric(
-        name,
-        False,
-        ROLLING,
-        PerplexityPreparator(unit),
-        CorpusLevelPerplexityMetric(kind),
-    )
-
-
-def _translation(name: str, better: bool = True) -> CorpusLevelMetric:
-    how = CorpusLevelTranslationMetric(name)
-    return CorpusLevelMetric(name, better, TEXT, GenerativePreparator(), how)
-
-
-CORPUS_METRICS: Mapping[str, Maker] = {
-    "bits_per_byte": lambda: _perplexity("bits_per_byte", "bits_per_byte", "bytes"),
-    "bleu": lambda: _translation("bleu"),
-    "byte_perplexity": lambda: _perplexity(
-        "byte_perplexity", "weighted_perplexity", "bytes"
-    ),
-    "chrf": lambda: _translation("chrf"),
-    "chrf_plus": lambda: _translation("chrf++"),
-    "f1_score_macro": lambda: corpus(
-        "f1", GenerativePreparator(), CorpusLevelF1Score("macro"), TEXT
-    ),
-    "f1_score_micro": lambda: corpus(
-        "f1", GenerativePreparator(), CorpusLevelF1Score("micro"), TEXT
-    ),
-    "prediction_perplexity": lambda: SampleLevelMetric(
-        "ppl",
-        False,
-        ROLLING,
-        PerplexityPreparator("words"),
-        CorpusLevelPerplexityMetric("perplexity"),
-    ),
-    "ter": lambda: _translation("ter", better=False),
-    "word_perplexity": lambda: _perplexity(
-        "word_perplexity", "weighted_perplexity", "words"
-    ),
-}
-
-
-def _published(name: str) -> Metric:
-    made = TEXT_METRICS[name]()
-    return replace(made, sample_level_fn=replace(made.sample_level_fn, published=True))
-
-
-PUBLISHED_METRICS: Mapping[str, Maker] = {
-    **{name: partial(_published, name) for name in _REPEATED},
-    "copyright": lambda: group(
-        DISTANCES,
-        StringDistance(DISTANCES),
-        down=("edit_distance",),
-        how={name: min if name == "edit_distance" else max for name in DISTANCES},
-    ),
-    "drop": lambda: group(
-        ["em", "f1"], DropMetrics(published=True), how={"em": max, "f1": max}
-    ),
-    "loglikelihood_f1": lambda: corpus(
-        "loglikelihood_f1",
-        LoglikelihoodPreparator(),
-        CorpusLevelF1Score(None, published=True),
-    ),
-    "multi_f1_numeric": lambda: corpus(
-        "mf1",
-        LoglikelihoodPreparator(True),
-        CorpusLevelF1Score("micro", 3, published=True),
-    ),
-    "prefix_quasi_exact_match": partial(
-        quasi_exact_match, "pqem", "helm_normalizer_published", "prefix"
-    ),
-    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer_published"),
-    "quasi_exact_match_gsm8k": partial(
-        quasi_exact_match, "qem", "gsm8k_normalizer", published=True
-    ),
-    "recall_at_k": lambda: sample("recall", Recall(published=True), CHOICES),
-    "target_perplexity": lambda: SampleLevelMetric(
-        "ppl",
-        False,
-        CHOICES,
-        TargetPerplexityPreparator("words", published=True),
-        CorpusLevelPerplexityMetric("perplexity"),
-    ),
-}
-"""Metrics with lighteval's bugs, for ``published: true``."""
-
-CATALOGUE: Mapping[str, Maker] = {
-    **TEXT_METRICS,
-    **CHOICE_METRICS,
-    **CORPUS_METRICS,
-    **LEGACY_METRICS,
-}
-
-PUBLISHED: Mapping[str, Maker] = {**CATALOGUE, **PUBLISHED_METRICS}
-"""The same, with lighteval's bugs."""
+CATALOGUE, PUBLISHED = (
+    {**_text_metrics(published), **_choice_metrics(published), **_CORPUS}
+    for published in (False, True)
+)
+"""Metrics by name; and the same with lighteval's bugs, for ``published: true``."""
 
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
@@ -431,5 +338,5 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
     reproduces lighteval's bugs."""
     params = dict(arguments)
     makers = PUBLISHED if pop_flag(params, "published") else CATALOGUE
-    known: Registry[Callable[[], Metric]] = Registry("lighteval metric", makers)
+    known: Registry[Maker] = Registry("lighteval metric", makers)
     return with_arguments(known[name.removeprefix("lighteval:")](), params)

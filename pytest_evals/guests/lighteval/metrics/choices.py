@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count, takewhile
+from operator import eq
 from typing import ClassVar, TypeVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.guests.lighteval.metrics.reductions import Reduction, reduction
+from pytest_evals.guests.lighteval.metrics.reductions import (
+    Reduction,
+    check_count,
+    reduction,
+)
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
@@ -102,13 +108,8 @@ def choice_logprobs(
     alone = response.unconditioned_logprobs
     if alone is None and len(logprobs) == 2 * n:
         alone = logprobs[n:]
-    return normalize_log_probs(
-        given,
-        logprobs[:n],
-        alone,
-        doc.choices,
-        response.output_tokens[:n],
-    )
+    tokens = response.output_tokens[:n]
+    return normalize_log_probs(given, logprobs[:n], alone, doc.choices, tokens)
 
 
 def normalize_log_probs(
@@ -141,18 +142,14 @@ def normalize_log_probs(
         lengths = [len(each) for each in tokens]
     else:
         texts = _checked(choices_text, choices_logprob, "text")
-        lengths = [_length(text, normalization.ignore_first_space) for text in texts]
+        skipped = " " if normalization.ignore_first_space else ""
+        lengths = [len(text.removeprefix(skipped)) for text in texts]
     if not all(lengths):
         raise DocumentError(
             f"choice {lengths.index(0)} is empty; its log-probability cannot be "
             "normalized by length"
         )
     return [lp / size for lp, size in zip(choices_logprob, lengths, strict=True)]
-
-
-def _length(text: str, ignore_first_space: bool) -> int:
-    skipped = ignore_first_space and text.startswith(" ")
-    return len(text) - skipped
 
 
 def _checked(
@@ -190,13 +187,30 @@ def best_choice(logprobs: Sequence[float]) -> int:
 
 
 class _NormalizedChoices(SampleLevelComputation):
-    """Base class of metrics with a normalization of log-probabilities, ``_norm``."""
+    """Base class of metrics with a normalization of log-probabilities, whose argument
+    has another name in each, and a reduction over several correct choices."""
 
-    _norm: LogProbNormalization | None
+    aggregation_function: Reduction | str = max
+
+    def __post_init__(self) -> None:
+        """Validate names."""
+        self._resolved()
+        reduction(self.aggregation_function)
+
+    def _resolved(self) -> LogProbNormalization | None:
+        names = ("normalization", "log_prob_normalization", "logprob_normalization")
+        return normalization(next(getattr(self, n) for n in names if hasattr(self, n)))
 
     @property
     def needs_unconditioned(self) -> bool:
-        return isinstance(self._norm, LogProbPMINorm)
+        return isinstance(self._resolved(), LogProbPMINorm)
+
+    def _logprobs(self, doc: Doc, response: ModelResponse) -> list[float]:
+        return choice_logprobs(self._resolved(), doc, response)
+
+    def _reduced(self, values: Sequence[float]) -> float:
+        """Reduce the values of the correct choices to one; 0 without any."""
+        return float(reduction(self.aggregation_function)(values)) if values else 0.0
 
 
 @dataclass(frozen=True)
@@ -210,16 +224,10 @@ class LoglikelihoodAcc(_NormalizedChoices):
 
     is_share: ClassVar[bool] = True
     logprob_normalization: LogProbNormalization | str | None = None
-    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Resolve the normalization."""
-        found = normalization(self.logprob_normalization)
-        object.__setattr__(self, "_norm", found)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """Return 0 or 1."""
-        best = best_choice(choice_logprobs(self._norm, doc, model_response))
+        best = best_choice(self._logprobs(doc, model_response))
         return int(best in gold_indices(doc))
 
 
@@ -234,23 +242,14 @@ class NormalizedMultiChoiceProbability(_NormalizedChoices):
 
     log_prob_normalization: LogProbNormalization | str | None = None
     aggregation_function: Reduction | str = max
-    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Resolve names."""
-        found = normalization(self.log_prob_normalization)
-        object.__setattr__(self, "_norm", found)
-        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the probability; 0 if all choices have probability 0."""
-        likely = [_exp(lp) for lp in choice_logprobs(self._norm, doc, model_response)]
+        likely = [_exp(lp) for lp in self._logprobs(doc, model_response)]
         total = sum(likely)
         if not total:
             return 0.0
-        shares = [value / total for value in _of_golds(doc, likely)]
-        return float(self._reduce(shares)) if shares else 0.0
+        return self._reduced([value / total for value in _of_golds(doc, likely)])
 
 
 @dataclass(frozen=True)
@@ -266,20 +265,12 @@ class Probability(_NormalizedChoices):
     normalization: LogProbNormalization | str | None = None
     aggregation_function: Reduction | str = max
     published: bool = False
-    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Resolve names."""
-        object.__setattr__(self, "_norm", normalization(self.normalization))
-        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the probability."""
-        logprobs = choice_logprobs(self._norm, doc, model_response)
+        logprobs = self._logprobs(doc, model_response)
         counted = logprobs if self.published else _of_golds(doc, logprobs)
-        likely = [_exp(logprob) for logprob in counted]
-        return float(self._reduce(likely)) if likely else 0.0
+        return self._reduced([_exp(logprob) for logprob in counted])
 
 
 def _exp(logprob: float) -> float:
@@ -306,13 +297,8 @@ class Recall(SampleLevelComputation):
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Validate ``k``.
-
-        Raises:
-            EvalsError: It is not a positive integer.
-        """
-        if not isinstance(self.k, int) or self.k < 1:
-            raise EvalsError(f"k must be a positive integer, not {self.k!r}")
+        """Validate ``k``."""
+        check_count("k", self.k)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """Return 0 or 1."""
@@ -385,17 +371,9 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
         likely = [math.exp(logprob - best) for logprob in second]
         # Choices of MC2 before its first correct one count as correct, as in
         # lighteval and earlier releases of lm-eval.
-        n_true = max(_end_of_run(golds[1:]) - start, 0)
+        run = takewhile(lambda pair: eq(*pair), zip(golds[1:], count(golds[1])))
+        n_true = max(golds[1] + sum(1 for _ in run) - start, 0)
         return {
             "truthfulqa_mc1": best_choice(first) == 0,
             "truthfulqa_mc2": sum(likely[:n_true]) / sum(likely),
         }
-
-
-def _end_of_run(indices: Sequence[int]) -> int:
-    end = indices[0] + 1
-    for index in indices[1:]:
-        if index != end:
-            break
-        end += 1
-    return end

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import DocumentError
+from pytest_evals.guests.lighteval.metrics.reductions import check_count
 from pytest_evals.sandbox.runner import in_parallel
 from pytest_evals.sandbox.session import current_sandbox
 from pytest_evals.scorers.code_eval import pass_at_k
@@ -72,19 +73,15 @@ class CodegenMetric(SampleLevelComputation):
 
     def __post_init__(self) -> None:
         """Validate ``n``."""
-        if self.n is not None and (not isinstance(self.n, int) or self.n < 1):
-            raise EvalsError(f"n must be a positive integer, not {self.n!r}")
+        if self.n is not None:
+            check_count("n", self.n)
 
     def num_samples(self) -> int | None:
         """Return the number of answers needed."""
         return self.n
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute pass@1.
-
-        Raises:
-            DocumentError: There are too few answers, or tests are missing.
-        """
+        """Compute pass@1."""
         answers = model_response.final_text
         if len(answers) < (self.n or 1):
             raise DocumentError(

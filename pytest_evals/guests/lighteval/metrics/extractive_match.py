@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.threads import OvertimeError, time_limit
-from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.errors import EvalsError
 from pytest_evals.guests.lighteval.metrics.extraction import (
     ENVIRONMENT,
     ExprExtractionConfig,
@@ -27,10 +27,10 @@ from pytest_evals.guests.lighteval.metrics.extraction import (
     label_patterns,
     labels_of,
 )
-from pytest_evals.guests.lighteval.metrics.normalizers import code_of
+from pytest_evals.guests.lighteval.metrics.normalizers import code_of, library
 from pytest_evals.guests.lighteval.metrics.reductions import (
     Reduction,
-    reduce_values,
+    reduce_answers,
     reduction,
     references,
 )
@@ -39,18 +39,6 @@ from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 Found = tuple[Any, str]
 """A value, ``None`` if it cannot be parsed, and its source."""
-
-
-def require_library() -> None:
-    """Import math-verify.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        import math_verify  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("extractive match", "math-verify", "metrics") from error
 
 
 def number_value(groups: Sequence[str | None], timeout_s: int) -> Found:
@@ -156,8 +144,7 @@ def compare_gold_target(
             "math-verify before 0.9 compares formulas in the main thread only\n  fix: "
             "pip install 'math-verify>=0.9', or call evaluate() in the main thread"
         )
-    found = verify(gold, target, precision, strict=strict, timeout_seconds=limit)
-    return bool(found)
+    return bool(verify(gold, target, precision, strict=strict, timeout_seconds=limit))
 
 
 @cache
@@ -231,11 +218,6 @@ class TargetPattern(NamedTuple):
     pattern: Pattern
     target: Target
 
-    @property
-    def priority(self) -> int:
-        """Return the priority of the pattern."""
-        return self.pattern.priority
-
 
 class _Match(NamedTuple):
     minus_end: int
@@ -258,7 +240,7 @@ def get_extraction_regexes(
             else formula_patterns(target, code)
         )
     ]
-    return sorted(listed, key=lambda one: one.priority)
+    return sorted(listed, key=lambda one: one.pattern.priority)
 
 
 def extract_target_from_pred(
@@ -281,7 +263,7 @@ def extract_target_from_pred(
     """
     sources: list[str] = []
     values: list[Any] = []
-    for _, patterns in groupby(target_res, key=lambda one: one.priority):
+    for _, patterns in groupby(target_res, key=lambda one: one.pattern.priority):
         matches = [
             _Match(-end, start, groups, target)
             for pattern, target in patterns
@@ -358,7 +340,6 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     timeout_seconds: int = 5
     _gold: tuple[Target, ...] = field(init=False, repr=False, compare=False)
     _pred: tuple[Target, ...] = field(init=False, repr=False, compare=False)
-    _reduce: Reduction = field(init=False, repr=False, compare=False)
     warnings: dict[str, None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -372,7 +353,7 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
             raise EvalsError(f"unknown extraction_mode {self.extraction_mode!r}")
         object.__setattr__(self, "_gold", _targets(self.gold_extraction_target))
         object.__setattr__(self, "_pred", _targets(self.pred_extraction_target))
-        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
+        reduction(self.aggregation_function)
         for target in (*self._gold, *self._pred):
             if isinstance(target, IndicesExtractionConfig):
                 labels_of(target.prefix_for_extraction, code_of(self.language))
@@ -386,26 +367,18 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         return (("math_verify", "math-verify", "metrics"),)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Return 0 or 1.
-
-        Raises:
-            DocumentError: The answer or the references are missing.
-            MissingExtraError: math-verify is not installed.
-        """
+        """Return 0 or 1."""
         golds, preds = references(doc), model_response.final_text
         if self.libraries:
-            require_library()
+            library("math_verify", "extractive match", "math-verify")
             found = (difference(gold, pred) for gold in golds for pred in preds)
             self.warnings.update((text, None) for text in found if text)
         expected = self._extracted(doc, golds, self._gold)
         if not all(expected):
             expected = [[gold] for gold in golds]
         answers = self._extracted(doc, preds, self._pred)
-        values = [
-            float(any(self._equal(gold, answer) for gold in expected))
-            for answer in answers
-        ]
-        return float(reduce_values(self._reduce, values, "answers"))
+        values = [float(any(self._equal(g, a) for g in expected)) for a in answers]
+        return float(reduce_answers(reduction(self.aggregation_function), values))
 
     def _extracted(
         self, doc: Doc, texts: Sequence[str], targets: Sequence[Target]

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import ClassVar, Literal
+from operator import eq
+from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import (
     DocumentError,
     EvalsError,
-    MissingExtraError,
     suggestion,
     unknown_name,
 )
@@ -22,14 +22,15 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
     INVALID,
     Normalizer,
     is_number,
-    resolve_normalizer,
+    library,
     treebank_words,
     without_articles,
     without_punctuation,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import (
+    NormalizedMetric,
     Reduction,
-    reduce_values,
+    reduce_answers,
     reduction,
     references,
 )
@@ -41,53 +42,25 @@ __all__ = [
     "ExactMatches",
     "F1_score",
     "StringDistance",
-    "match_type",
-    "matches",
 ]
 
 
-class NormalizedMetric(SampleLevelComputation):
-    """Base class of metrics with ``normalize_gold`` and ``normalize_pred``."""
-
-    normalize_gold: Normalizer | str | None
-    normalize_pred: Normalizer | str | None
-
-    def check_names(self) -> None:
-        """Validate the names of normalizers."""
-        resolve_normalizer(self.normalize_gold)
-        resolve_normalizer(self.normalize_pred)
-
-    def gold(self, text: str) -> str:
-        """Normalize a reference."""
-        normalize = resolve_normalizer(self.normalize_gold)
-        return normalize(text) if normalize else text
-
-    def pred(self, text: str) -> str:
-        """Normalize an answer."""
-        normalize = resolve_normalizer(self.normalize_pred)
-        return normalize(text) if normalize else text
+_TYPES: Mapping[str, Callable[[str, str], bool]] = {
+    "full": eq,
+    "prefix": str.startswith,
+    "suffix": str.endswith,
+}
 
 
-MatchType = Literal["full", "prefix", "suffix"]
-_TYPES = ("full", "prefix", "suffix")
-
-
-def match_type(given: str) -> str:
-    """Validate the type of an exact match.
+def match_type(given: str) -> Callable[[str, str], bool]:
+    """Return a comparison of an answer with a reference by its name.
 
     Raises:
-        EvalsError: The type is unknown.
+        EvalsError: The name is unknown.
     """
     if given not in _TYPES:
-        raise EvalsError(unknown_name("type_exact_match", given, _TYPES))
-    return given
-
-
-def matches(gold: str, pred: str, kind: str) -> bool:
-    """Return whether a text equals the reference, or starts or ends with it."""
-    if kind == "prefix":
-        return pred.startswith(gold)
-    return pred.endswith(gold) if kind == "suffix" else pred == gold
+        raise EvalsError(unknown_name("type_exact_match", given, list(_TYPES)))
+    return _TYPES[given]
 
 
 @dataclass(frozen=True)
@@ -107,14 +80,13 @@ class _PairwiseMetric(NormalizedMetric):
     strip_strings: bool = False
 
     def __post_init__(self) -> None:
-        self.check_names()
+        NormalizedMetric.__post_init__(self)
         reduction(self.aggregation_function)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         golds, preds = references(doc), model_response.final_text
         values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
-        how = reduction(self.aggregation_function)
-        return reduce_values(how, values, "answers")
+        return reduce_answers(reduction(self.aggregation_function), values)
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         raise NotImplementedError
@@ -149,7 +121,7 @@ class ExactMatches(_PairwiseMetric):
         gold, pred = self.gold(gold), self.pred(pred)
         if pred == INVALID and self.normalize_pred and not self.published:
             return 0
-        return int(matches(gold, pred, self.type_exact_match))
+        return int(match_type(self.type_exact_match)(pred, gold))
 
 
 @dataclass(frozen=True)
@@ -174,11 +146,8 @@ def _prefix(gold: Sequence[str], pred: Sequence[str]) -> float:
 
 
 def _edits(gold: Sequence[str], pred: Sequence[str]) -> float:
-    try:
-        from rapidfuzz.distance import Levenshtein
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("StringDistance", "rapidfuzz", "metrics") from error
-    return float(Levenshtein.distance(gold, pred))
+    levenshtein = library("rapidfuzz.distance", "StringDistance").Levenshtein
+    return float(levenshtein.distance(gold, pred))
 
 
 def _similarity(gold: Sequence[str], pred: Sequence[str]) -> float:
@@ -228,25 +197,18 @@ class StringDistance(SampleLevelComputation):
         return [given] if isinstance(given, str) else list(given)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Compute the distances by name.
-
-        Raises:
-            MissingExtraError: NLTK or RapidFuzz is not installed.
-        """
-        gold = references(doc)[0]
-        pairs = [self._words(gold, pred) for pred in model_response.final_text]
+        """Compute the distances by name."""
+        gold, preds = references(doc)[0], model_response.final_text
+        if self.strip_prediction:
+            preds = [pred.strip() for pred in preds]
+        pairs = [
+            (treebank_words(gold[: len(pred)]), treebank_words(pred)) for pred in preds
+        ]
         return {
-            name: reduce_values(
-                _DISTANCES[name][1],
-                [_DISTANCES[name][0](*pair) for pair in pairs],
-                "answers",
-            )
+            name: reduce_answers(how, [distance(*pair) for pair in pairs])
             for name in self._names
+            for distance, how in [_DISTANCES[name]]
         }
-
-    def _words(self, gold: str, pred: str) -> tuple[list[str], list[str]]:
-        pred = pred.strip() if self.strip_prediction else pred
-        return treebank_words(gold[: len(pred)]), treebank_words(pred)
 
 
 _COLUMN = "golds_no_preprocessing"
@@ -269,32 +231,23 @@ class DropMetrics(SampleLevelComputation):
     published: bool = False
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Compute both numbers, with F1 rounded to two decimals.
-
-        Raises:
-            DocumentError: References are missing.
-            MissingExtraError: SciPy is not installed.
-        """
+        """Compute both numbers, with F1 rounded to two decimals."""
         golds = (doc.specific or {}).get(_COLUMN)
         if not isinstance(golds, list | tuple) or not golds:
             raise DocumentError(
                 f"column {_COLUMN!r} (or doc.specific) must be a list of references"
             )
         texts = model_response.text if self.published else model_response.final_text
-        preds = _spans(texts)
+        preds = list(map(_normalized, texts))
         best_em = best_f1 = 0.0
         for gold in golds:
             spans = [gold] if isinstance(gold, str) else list(gold)
             if not spans or not str(spans[0]).strip():
                 continue
-            spans = _spans(spans)
+            spans = list(map(_normalized, spans))
             best_em = max(best_em, float(set(spans) == set(preds)))
             best_f1 = max(best_f1, _f1(spans, preds))
         return {"em": best_em, "f1": best_f1}
-
-
-def _spans(texts: Sequence[str]) -> list[str]:
-    return [_normalized(text) for text in texts]
 
 
 def _normalized(text: str) -> str:
@@ -313,24 +266,16 @@ def _token(token: str) -> str:
 
 def _f1(golds: Sequence[str], preds: Sequence[str]) -> float:
     """Return the mean F1 of the optimal pairing of spans; unpaired ones count as 0."""
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("DROP's F1", "scipy", "metrics") from error
-
-    table = [[_pair(_bag(gold), _bag(pred)) for pred in preds] for gold in golds]
+    assignment = library("scipy.optimize", "DROP's F1").linear_sum_assignment
     if not preds:
         return 0.0
-    rows, columns = linear_sum_assignment(table, maximize=True)
+    table = [[_pair(set(g.split()), set(p.split())) for p in preds] for g in golds]
+    rows, columns = assignment(table, maximize=True)
     total = sum(table[i][j] for i, j in zip(rows, columns, strict=True))
     return round(float(total) / max(len(golds), len(preds)), 2)
 
 
-def _bag(span: str) -> frozenset[str]:
-    return frozenset(span.split())
-
-
-def _pair(gold: frozenset[str], pred: frozenset[str]) -> float:
+def _pair(gold: set[str], pred: set[str]) -> float:
     """Return the F1 of two sets of words; 0 if the reference contains numbers and the
     answer none of them."""
     numbers = {token for token in gold if is_number(token)}

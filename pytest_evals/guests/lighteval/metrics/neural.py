@@ -9,7 +9,7 @@ precision, on the GPU if there is one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError, ModelError
-from pytest_evals.guests.lighteval.metrics.matches import (
-    NormalizedMetric,
+from pytest_evals.guests.lighteval.metrics.normalizers import (
+    Normalizer,
+    library,
+    sentences,
 )
-from pytest_evals.guests.lighteval.metrics.normalizers import Normalizer, sentences
 from pytest_evals.guests.lighteval.metrics.reductions import (
-    reduce_values,
-    reduction,
+    NormalizedMetric,
+    reduce_answers,
     references,
 )
 from pytest_evals.guests.lighteval.metrics.rouge import SourceMetric
@@ -34,11 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "BLEURT",
-    "BertScore",
-    "Faithfulness",
-]
+__all__ = ["BLEURT", "BertScore", "Faithfulness"]
 
 BATCH = 20
 """Batch size."""
@@ -61,11 +58,6 @@ def _with_tokenizer(kind: str, name: str) -> tuple[Any, Any]:
     return tokenizer, model.to(device).eval()
 
 
-def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
-
-
 class PairClassifier:
     """A sequence classifier of string pairs."""
 
@@ -82,8 +74,8 @@ class PairClassifier:
         import torch
 
         found: list[list[float]] = []
-        for batch in _batches(pairs):
-            first, second = zip(*batch, strict=True)
+        for start in range(0, len(pairs), BATCH):
+            first, second = zip(*pairs[start : start + BATCH], strict=True)
             encoded = self._tokenizer(
                 list(first),
                 list(second),
@@ -138,10 +130,7 @@ class TokenEncoder:
         return TokenVectors(vectors.cpu().numpy(), ~special)
 
 
-_HF: Libraries = (
-    ("torch", "torch", "hf"),
-    ("transformers", "transformers", "hf"),
-)
+_HF: Libraries = (("torch", "torch", "hf"), ("transformers", "transformers", "hf"))
 
 
 def _reader(kind: str, name: str) -> Any:
@@ -159,12 +148,6 @@ def _loaded(kind: str, name: str) -> Any:
         return kinds[kind](name)
     except EvalsError as error:
         return error
-
-
-def _first(texts: Sequence[str], what: str) -> str:
-    if not texts:
-        raise DocumentError(f"the response has no {what}")
-    return texts[0]
 
 
 @dataclass(frozen=True)
@@ -186,10 +169,6 @@ class BertScore(NormalizedMetric):
     num_layers: int = 9
     rescale_with_baseline: bool = True
 
-    def __post_init__(self) -> None:
-        """Validate names."""
-        self.check_names()
-
     @property
     def libraries(self) -> Libraries:
         """Return the required libraries."""
@@ -198,60 +177,50 @@ class BertScore(NormalizedMetric):
         return (*_HF, ("bert_score", "bert-score", "bertscore"))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Compute precision, recall and F1 by name.
-
-        Raises:
-            DocumentError: The answer or the references are missing.
-            MissingExtraError: A library is not installed.
-            ModelError: The model cannot be loaded.
-        """
+        """Compute precision, recall and F1 by name."""
         gold = self.gold(references(doc)[0])
-        pred = self.pred(_first(model_response.final_text, "answer"))
+        if not model_response.final_text:
+            raise DocumentError("the response has no answer")
+        pred = self.pred(model_response.final_text[0])
         encode = _reader("tokens", self.model)
         reference, answer = (encode(text, self.num_layers) for text in (gold, pred))
         values = _matched(answer, reference)
-        return dict(zip(_BERT_NAMES, self._rescaled(values), strict=True))
-
-    def _rescaled(self, values: Sequence[float]) -> list[float]:
-        if not self.rescale_with_baseline:
-            return list(values)
-        base = _baseline(self.model, self.num_layers)
-        return [(v - b) / (1 - b) for v, b in zip(values, base, strict=True)]
+        if self.rescale_with_baseline:
+            base = _baseline(self.model, self.num_layers)
+            values = [(v - b) / (1 - b) for v, b in zip(values, base, strict=True)]
+        return dict(zip(_BERT_NAMES, values, strict=True))
 
 
 _BERT_NAMES = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
 
 
-def _matched(answer: Any, reference: Any) -> tuple[float, float, float]:
+def _matched(answer: Any, reference: Any) -> list[float]:
     """Return precision, recall and F1 of two encoded texts.
 
     Each token scores its maximum similarity to a token of the other text, special
     tokens included. Special tokens themselves are not scored.
     """
     if not answer.is_text.any() or not reference.is_text.any():
-        return 0.0, 0.0, 0.0
+        return [0.0, 0.0, 0.0]
     similarity = answer.vectors @ reference.vectors.T  # (answer, reference)
     precision = float(similarity[answer.is_text].max(axis=1).mean())
     recall = float(similarity[:, reference.is_text].max(axis=0).mean())
     both = precision + recall
-    return precision, recall, 2 * precision * recall / both if both else 0.0
+    return [precision, recall, 2 * precision * recall / both if both else 0.0]
 
 
 @cache
-def _baseline(model: str, layer: int) -> tuple[float, float, float]:
+def _baseline(model: str, layer: int) -> list[float]:
     """Return the scores of unrelated English texts for a layer of a model."""
-    try:
-        import bert_score
-    except ModuleNotFoundError as error:
-        what = "rescale_with_baseline"
-        raise MissingExtraError(what, "bert-score", "bertscore") from error
+    bert_score = library(
+        "bert_score", "rescale_with_baseline", "bert-score", "bertscore"
+    )
     file = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / f"{model}.tsv"
     lines = file.read_text().splitlines()[1:] if file.is_file() else []
     for line in lines:
         number, *values = line.split(",")
         if int(number) == layer:
-            precision, recall, f1 = map(float, values)
-            return precision, recall, f1
+            return [float(value) for value in values]
     raise DocumentError(
         f"bert-score has no baseline for layer {layer} of {model!r}\n"
         "  fix: rescale_with_baseline: false"
@@ -272,18 +241,13 @@ class BLEURT(SampleLevelComputation):
     libraries: ClassVar[Libraries] = _HF
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute the score: around 0 for bad answers, 1 for good ones.
-
-        Raises:
-            DocumentError: The answer or the references are missing.
-            ModelError: The model cannot be loaded.
-        """
+        """Compute the score: around 0 for bad answers, 1 for good ones."""
         golds, preds = references(doc), model_response.final_text
         pairs = [(gold, pred) for pred in preds for gold in golds]
         rated = [logits[0] for logits in _reader("pairs", self.model)(pairs, 512)]
         n = len(golds)
         best = [max(rated[i * n : (i + 1) * n]) for i in range(len(preds))]
-        return float(reduce_values(reduction("mean"), best, "answers"))
+        return float(reduce_answers("mean", best))
 
 
 _SHORT = 10
@@ -307,12 +271,7 @@ class Faithfulness(SourceMetric):
     libraries: ClassVar[Libraries] = (*_HF, ("nltk", "nltk", "metrics"))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute the score, between -1 and 1; 0 without sentences.
-
-        Raises:
-            DocumentError: Source or answer is missing.
-            ModelError: The model cannot be loaded.
-        """
+        """Compute the score, between -1 and 1; 0 without sentences."""
         source, answer = self.texts(doc, model_response)
         premises, claims = _long(source)[:_MOST], _long(answer)
         if not premises or not claims:

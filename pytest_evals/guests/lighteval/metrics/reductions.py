@@ -1,4 +1,6 @@
-"""Reductions of the values of several references or answers to one value."""
+"""Reductions of the values of several references or answers to one value; and the base
+class of metrics with normalizers.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
+from pytest_evals.guests.lighteval.metrics.normalizers import (
+    Normalizer,
+    resolve_normalizer,
+)
 from pytest_evals.scorers.custom_metrics.aggregation import mean
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 
 Reduction = Callable[[Any], float]
-
-
 _NAMES: Mapping[str, Reduction] = {"max": max, "mean": mean, "min": min, "sum": sum}
 
 
@@ -25,16 +30,15 @@ def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
     return _NAMES[name]
 
 
-def reduce_values(function: Reduction, values: Sequence[float], of: str) -> float:
-    """Reduce values to one number. ``of``: noun for the error message, such as
-    ``answers``.
+def reduce_answers(how: Reduction | str | None, values: Sequence[float]) -> float:
+    """Reduce the values of the answers to one number; the mean by default.
 
     Raises:
         DocumentError: The list of values is empty.
     """
     if not values:
-        raise DocumentError(f"the document has no {of}")
-    return function(values)
+        raise DocumentError("the document has no answers")
+    return reduction(how, "mean")(values)
 
 
 def references(doc: Doc) -> list[str]:
@@ -52,3 +56,35 @@ def references(doc: Doc) -> list[str]:
         if not isinstance(gold, str):
             raise DocumentError(f"a reference must be a string, not {gold!r:.80}")
     return golds
+
+
+def check_count(name: str, value: Any) -> None:
+    """Check that a number is a positive integer.
+
+    Raises:
+        EvalsError: It is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise EvalsError(f"{name} must be a positive integer, not {value!r}")
+
+
+class NormalizedMetric(SampleLevelComputation):
+    """Base class of metrics with ``normalize_gold`` and ``normalize_pred``."""
+
+    normalize_gold: Normalizer | str | None
+    normalize_pred: Normalizer | str | None
+
+    def __post_init__(self) -> None:
+        """Validate the names of normalizers."""
+        resolve_normalizer(self.normalize_gold)
+        resolve_normalizer(self.normalize_pred)
+
+    def gold(self, text: str) -> str:
+        """Normalize a reference, or the source of a summary."""
+        normalize = resolve_normalizer(self.normalize_gold)
+        return normalize(text) if normalize else text
+
+    def pred(self, text: str) -> str:
+        """Normalize an answer."""
+        normalize = resolve_normalizer(self.normalize_pred)
+        return normalize(text) if normalize else text

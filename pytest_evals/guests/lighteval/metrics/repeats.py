@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, plural
-from pytest_evals.guests.lighteval.metrics.matches import match_type, matches
+from pytest_evals.guests.lighteval.metrics.matches import match_type
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
     resolve_normalizer,
 )
-from pytest_evals.guests.lighteval.metrics.reductions import references
+from pytest_evals.guests.lighteval.metrics.reductions import check_count, references
 from pytest_evals.scorers.code_eval import pass_at_k
 from pytest_evals.scorers.custom_metrics.metric import (
-    Libraries,
     SampleLevelComputation,
     call_computation,
 )
@@ -43,19 +42,12 @@ class SamplingMetric(SampleLevelComputation):
     strip_strings: bool = False
     sample_scoring_function: Any = None
     published: bool = False
-    _normalize: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Resolve names."""
-        object.__setattr__(self, "_normalize", resolve_normalizer(self.normalize))
+        resolve_normalizer(self.normalize)
         if isinstance(self.sample_scoring_function, str):
             match_type(self.sample_scoring_function)
-
-    @property
-    def libraries(self) -> Libraries:
-        """Return the libraries of the scoring function."""
-        needed: Libraries = getattr(self.sample_scoring_function, "libraries", ())
-        return needed
 
     def preprocess(self, text: str) -> str:
         """Normalize a text."""
@@ -63,13 +55,14 @@ class SamplingMetric(SampleLevelComputation):
             return ""
         if self.strip_strings:
             text = text.strip()
-        return self._normalize(text) if self._normalize else text
+        normalize = resolve_normalizer(self.normalize)
+        return normalize(text) if normalize else text
 
     def score(self, doc: Doc, pred: str) -> float:
         """Score one answer; answer and choices are already normalized."""
         how = self.sample_scoring_function or "full"
         if isinstance(how, str):
-            return float(matches(references(doc)[0], pred, how))
+            return float(match_type(how)(pred, references(doc)[0]))
         return float(call_computation(how, doc, ModelResponse(text=[pred])))
 
     def scores(
@@ -105,34 +98,41 @@ def single_reference(doc: Doc, metric: str) -> str:
     return golds[0]
 
 
-def check_count(name: str, value: Any, *, needed: bool = False) -> None:
-    """Check that a number is a positive integer, or ``None`` unless it is required.
-
-    Raises:
-        EvalsError: It is not.
-    """
-    if value is None and not needed:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise EvalsError(f"{name} must be a positive integer, not {value!r}")
-
-
 def required_count(name: str, value: int | None, metric: str) -> int:
-    """Return a number of answers.
-
-    Raises:
-        DocumentError: The number is not set.
-    """
+    """Return a number of answers, which must be set."""
     if value is None:
         raise DocumentError(f"{metric} needs {name}, the number of answers")
     return value
+
+
+class _CountedMetric(SamplingMetric):
+    """Base class of metrics with a field ``n``, and possibly ``k``."""
+
+    n: int | None
+    k: Any = None
+
+    def __post_init__(self) -> None:
+        SamplingMetric.__post_init__(self)
+        if self.n is not None:
+            check_count("n", self.n)
+        for k in self.ks:
+            check_count("k", k)
+            if self.n and k > self.n and not self.published:
+                raise EvalsError(f"k={k} must not be greater than n={self.n}")
+
+    @property
+    def ks(self) -> list[int]:
+        return [] if self.k is None else [self.k]
+
+    def num_samples(self) -> int | None:
+        return self.n if self.n is not None else max(self.ks, default=None)
 
 
 THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class PassAtK(SamplingMetric):
+class PassAtK(_CountedMetric):
     """pass@k: the probability that one of ``k`` answers is correct, estimated from
     ``n`` answers.
 
@@ -146,28 +146,8 @@ class PassAtK(SamplingMetric):
     k: int | None = None
     n: int | None = None
 
-    def __post_init__(self) -> None:
-        """Validate ``k`` and ``n``.
-
-        Raises:
-            EvalsError: They are not positive integers, or ``k`` is greater than ``n``.
-        """
-        SamplingMetric.__post_init__(self)
-        check_count("k", self.k)
-        check_count("n", self.n)
-        if self.k and self.n and self.k > self.n and not self.published:
-            raise EvalsError(f"k={self.k} must not be greater than n={self.n}")
-
-    def num_samples(self) -> int | None:
-        """Return the number of answers needed."""
-        return self.n if self.n is not None else self.k
-
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute pass@k.
-
-        Raises:
-            DocumentError: There are too few answers, or several references.
-        """
+        """Compute pass@k."""
         single_reference(doc, "pass@k")
         k = required_count("k", self.k, "pass@k")
         scores = self.scores(doc, model_response, self.n)
@@ -177,7 +157,7 @@ class PassAtK(SamplingMetric):
 
 
 @dataclass(frozen=True)
-class GPassAtK(SamplingMetric):
+class GPassAtK(_CountedMetric):
     """G-Pass@k: the probability that at least a fraction of ``k`` answers is correct,
     estimated from ``n`` answers.
 
@@ -196,17 +176,8 @@ class GPassAtK(SamplingMetric):
     name_prefix: str | None = None
 
     def __post_init__(self) -> None:
-        """Validate the numbers.
-
-        Raises:
-            EvalsError: A number is out of range.
-        """
-        SamplingMetric.__post_init__(self)
-        check_count("n", self.n)
-        for k in self.ks:
-            check_count("k", k, needed=True)
-            if self.n and k > self.n and not self.published:
-                raise EvalsError(f"k={k} must not be greater than n={self.n}")
+        """Validate the numbers."""
+        _CountedMetric.__post_init__(self)
         for share in self.thresholds or ():
             if not 0 <= share <= 1:
                 raise EvalsError(f"a threshold must be between 0 and 1, not {share!r}")
@@ -214,24 +185,14 @@ class GPassAtK(SamplingMetric):
     @property
     def ks(self) -> list[int]:
         """Return the values of ``k`` as a list."""
-        if self.k is None:
-            return []
-        return [self.k] if isinstance(self.k, int) else list(self.k)
-
-    def num_samples(self) -> int | None:
-        """Return the number of answers needed."""
-        return self.n if self.n is not None else max(self.ks, default=None)
+        return list(self.k) if isinstance(self.k, list | tuple) else super().ks
 
     def metric_names(self) -> list[str]:
         """Return the names of its numbers."""
         return list(self._numbers(0, 0))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Compute the probabilities by name.
-
-        Raises:
-            DocumentError: There are too few answers, or several references.
-        """
+        """Compute the probabilities by name."""
         single_reference(doc, "G-Pass@k")
         required_count("k", max(self.ks, default=None), "G-Pass@k")
         scores = self.scores(doc, model_response, self.n)
@@ -280,21 +241,11 @@ def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class _MetricAtN(SamplingMetric):
+class AvgAtN(_CountedMetric):
+    """The mean score of ``n`` answers."""
+
     required: ClassVar[tuple[str, ...]] = ("n",)
     n: int | None = None
-
-    def __post_init__(self) -> None:
-        SamplingMetric.__post_init__(self)
-        check_count("n", self.n)
-
-    def num_samples(self) -> int | None:
-        return self.n
-
-
-@dataclass(frozen=True)
-class AvgAtN(_MetricAtN):
-    """The mean score of ``n`` answers."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the mean score."""
@@ -311,19 +262,18 @@ class AvgAtN(_MetricAtN):
 
 
 @dataclass(frozen=True)
-class MajAtN(_MetricAtN):
+class MajAtN(_CountedMetric):
     """The score of the most frequent of ``n`` answers; ties go to the first."""
+
+    required: ClassVar[tuple[str, ...]] = ("n",)
+    n: int | None = None
 
     def prepared_gold(self, text: str) -> str:
         """Normalize the reference."""
         return self.preprocess(text)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute the score of the majority.
-
-        Raises:
-            DocumentError: There are too few answers, or several references.
-        """
+        """Compute the score of the majority."""
         gold = self.prepared_gold(single_reference(doc, "maj@n"))
         answers = self.first_answers(
             model_response, required_count("n", self.n, "maj@n")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import (
-    DocumentError,
-    EvalsError,
-    MissingExtraError,
-    unknown_name,
-)
-from pytest_evals.guests.lighteval.metrics.matches import (
-    NormalizedMetric,
-)
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
+    library,
     remove_braces,
     remove_braces_and_strip,
     resolve_normalizer,
@@ -25,8 +18,10 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
     words,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import (
+    NormalizedMetric,
     Reduction,
-    reduce_values,
+    check_count,
+    reduce_answers,
     reduction,
     references,
 )
@@ -48,13 +43,11 @@ class SourceMetric(SampleLevelComputation):
     normalize_input: Normalizer | str = remove_braces
     normalize_pred: Normalizer | str = remove_braces_and_strip
     input_column: str = "text"
-    _source: Normalizer | None = field(init=False, repr=False, compare=False)
-    _pred: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Resolve names."""
-        object.__setattr__(self, "_source", resolve_normalizer(self.normalize_input))
-        object.__setattr__(self, "_pred", resolve_normalizer(self.normalize_pred))
+        """Validate names."""
+        resolve_normalizer(self.normalize_input)
+        resolve_normalizer(self.normalize_pred)
 
     def texts(self, doc: Doc, response: ModelResponse) -> tuple[str, str]:
         """Return the source and the first answer, normalized.
@@ -70,10 +63,12 @@ class SourceMetric(SampleLevelComputation):
             )
         if not response.final_text:
             raise DocumentError("the response has no answer")
+        normalize = resolve_normalizer(self.normalize_input)
         answer = response.final_text[0]
+        clean = resolve_normalizer(self.normalize_pred)
         return (
-            self._source(source) if self._source else source,
-            self._pred(answer) if self._pred else answer,
+            normalize(source) if normalize else source,
+            clean(answer) if clean else answer,
         )
 
 
@@ -90,12 +85,7 @@ class Extractiveness(SourceMetric):
     libraries: ClassVar[Libraries] = (("spacy", "spacy", "languages"),)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Compute the three numbers by name; all 0 for an empty answer.
-
-        Raises:
-            DocumentError: Source or answer is missing.
-            MissingExtraError: spaCy is not installed.
-        """
+        """Compute the three numbers by name; all 0 for an empty answer."""
         source, answer = self.texts(doc, model_response)
         tokens = tokenizer_of(self.language)
         text = [token.lower() for token in tokens(source)]
@@ -171,11 +161,7 @@ class ROUGE(NormalizedMetric):
     tokenizer: Any = None
 
     def __post_init__(self) -> None:
-        """Validate names.
-
-        Raises:
-            EvalsError: A name is unknown, or two aggregations are set.
-        """
+        """Validate names."""
         for name in self._names:
             if name not in _METHODS:
                 raise EvalsError(unknown_name("ROUGE method", name, _METHODS))
@@ -183,7 +169,7 @@ class ROUGE(NormalizedMetric):
             raise EvalsError(
                 "bootstrap and aggregation_function exclude each other; set one of them"
             )
-        self.check_names()
+        NormalizedMetric.__post_init__(self)
         reduction(self.aggregation_function, "mean")
 
     @property
@@ -191,18 +177,11 @@ class ROUGE(NormalizedMetric):
         return [self.methods] if isinstance(self.methods, str) else list(self.methods)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """Compute one number, or several by name.
-
-        Raises:
-            MissingExtraError: ``rouge_score`` is not installed.
-        """
+        """Compute one number, or several by name."""
         golds = [self.gold(text) for text in references(doc)]
         preds = [self.pred(text) for text in model_response.final_text]
-        found = self._scored(golds, preds)
-        return found[self.methods] if isinstance(self.methods, str) else found
-
-    def _scored(self, golds: list[str], preds: list[str]) -> dict[str, float]:
-        scorer = _scorer(self._names, self.tokenizer)
+        module = library("rouge_score.rouge_scorer", "ROUGE", "rouge-score")
+        scorer = module.RougeScorer(self._names, tokenizer=self.tokenizer)
         if self.multiple_golds:
             scores = [scorer.score_multi(golds, pred) for pred in preds]
         elif self.bootstrap:
@@ -211,24 +190,12 @@ class ROUGE(NormalizedMetric):
             scores = [scorer.score(gold, pred) for gold, pred in pairs]
         else:
             scores = [scorer.score(gold, pred) for pred in preds for gold in golds]
-        scale = 100.0 if self.bootstrap else 1.0
-        return {
-            name: scale * self._reduced(name, scores, "answers") for name in self._names
+        scale, how = 100.0 if self.bootstrap else 1.0, self.aggregation_function
+        found = {
+            name: scale * float(reduce_answers(how, [s[name].fmeasure for s in scores]))
+            for name in self._names
         }
-
-    def _reduced(
-        self, name: str, scores: Sequence[Mapping[str, Any]], of: str
-    ) -> float:
-        how = reduction(self.aggregation_function, "mean")
-        return float(reduce_values(how, [s[name].fmeasure for s in scores], of))
-
-
-def _scorer(names: Sequence[str], tokenizer: Any) -> Any:
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("ROUGE", "rouge-score", "metrics") from error
-    return RougeScorer(list(names), tokenizer=tokenizer)
+        return found[self.methods] if isinstance(self.methods, str) else found
 
 
 @dataclass(frozen=True)
@@ -245,19 +212,14 @@ class BLEU(SampleLevelComputation):
     n_gram: int
 
     def __post_init__(self) -> None:
-        """Validate the length.
-
-        Raises:
-            EvalsError: It is not a positive integer.
-        """
-        if not isinstance(self.n_gram, int) or self.n_gram < 1:
-            raise EvalsError(f"n_gram must be a positive integer, not {self.n_gram!r}")
+        """Validate the length."""
+        check_count("n_gram", self.n_gram)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the score, between 0 and 1."""
         golds = [words(gold) for gold in references(doc)]
         values = [self._one(golds, words(p)) for p in model_response.final_text]
-        return float(reduce_values(reduction("mean"), values, "answers"))
+        return float(reduce_answers("mean", values))
 
     def _one(self, references: list[list[str]], answer: list[str]) -> float:
         from nltk.translate.bleu_score import (

@@ -1,22 +1,21 @@
 """Templates for questions with choices (``mcq``, ``boolq``, ``qa``), natural language
 inference (``nli``), and continuations (``continuation``, ``copa``, ``hellaswag`` and
 ``translation``).
+
+``language`` is that of the prompts, ``adapter`` maps a row to the values that a
+template needs, and ``formulation`` is the presentation of the choices; ``None`` for
+labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.errors import EvalsError
 from pytest_evals.guests.lighteval.language import standardize_tag
-from pytest_evals.guests.lighteval.templates.adapter import (
-    Adapter,
-    PromptFunction,
-    positions,
-    prompt_function,
-)
 from pytest_evals.guests.lighteval.templates.formulation import (
     CFFormulation,
     Formulation,
@@ -32,6 +31,54 @@ from pytest_evals.guests.lighteval.templates.literals import (
 )
 from pytest_evals.limits.patterns import compiled
 
+Adapter = Callable[[dict[str, Any]], Mapping[str, Any] | None] | Mapping[str, str]
+"""A function of the row that may return ``None`` to skip it, or a mapping from the
+template's value names to the row's columns."""
+PromptFunction = Callable[[dict[str, Any], str], Doc | None]
+"""Builds a document from a row and the name of the task."""
+_REQUIRED = (
+    *("answer", "cause_effect", "choices", "continuations", "ctx_a", "gold_idx"),
+    *("hypothesis", "premise", "question", "source_text", "target_text"),
+)
+"""Values that must not be null; an instruction or a context may be."""
+
+
+def _prompt_function(
+    adapter: Adapter, build: Callable[[Mapping[str, Any]], Doc | None]
+) -> PromptFunction:
+    """Build a prompt function. ``build`` makes a document of the values that the
+    adapter returns, or returns ``None`` to skip the row."""
+
+    def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
+        values = _adapt(adapter, line)
+        if values is None:
+            return None
+        for name in _REQUIRED:
+            if name in values and values[name] is None:
+                raise EvalsError(f"{name!r} must not be null")
+        doc = build(values)
+        return None if doc is None else replace(doc, task_name=task_name)
+
+    return prompt
+
+
+def _adapt(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
+    if not isinstance(adapter, Mapping):
+        return adapter(row)
+    for name, column in adapter.items():
+        if column not in row:
+            columns = ", ".join(key for key in row if not key.startswith("__"))
+            raise EvalsError(
+                f"the row has no column {column!r} for {name!r}; its columns "
+                f"are {columns}"
+            )
+    return {name: row[column] for name, column in adapter.items()}
+
+
+def _positions(given: Any) -> list[int]:
+    """An index or several as a list."""
+    return list(given) if isinstance(given, list | tuple) else [given]
+
 
 def get_mcq_prompt_function(
     language: Any, adapter: Adapter, formulation: Formulation | None = None
@@ -39,25 +86,14 @@ def get_mcq_prompt_function(
     """Prompt function for multiple-choice questions.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``question``, ``choices``, ``gold_idx``, and optionally
             ``context`` and ``instruction``.
-        formulation: Presentation of the choices; ``None`` for labels.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        question = _ChoiceQuestion(
-            given["question"],
-            given["choices"],
-            positions(given["gold_idx"]),
-            given.get("context"),
-            given.get("instruction"),
-        )
-        return question_doc(
-            template_language(language), question, formulation, task_name
-        )
+    def build(given: Mapping[str, Any]) -> Doc:
+        return _question_doc(template_language(language), given, formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def get_boolq_prompt_function(
@@ -66,88 +102,60 @@ def get_boolq_prompt_function(
     """Prompt function for yes/no questions.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``question``, ``answer`` (true for yes), and optionally
             ``context`` and ``instruction``.
-        formulation: Presentation of the choices; ``None`` for labels.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc:
         words = template_language(language)
-        question = _ChoiceQuestion(
-            given["question"],
-            [words.word("yes"), words.word("no")],
-            [0 if given["answer"] else 1],
-            given.get("context"),
-            given.get("instruction") or "",
-        )
-        return question_doc(words, question, formulation, task_name)
+        choices = {
+            "choices": [words.word("yes"), words.word("no")],
+            "gold_idx": 0 if given["answer"] else 1,
+            "instruction": given.get("instruction") or "",
+        }
+        return _question_doc(words, {**given, **choices}, formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def get_qa_prompt_function(language: Any, adapter: Adapter) -> PromptFunction:
     """Prompt function for questions with free-form answers, all of which are correct.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``question``, ``choices``, and optionally ``context`` and
             ``instruction``.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc:
         answers = list(dict.fromkeys(given["choices"]))
-        question = _ChoiceQuestion(
-            given["question"],
-            answers,
-            list(range(len(answers))),
-            given.get("context"),
-            given.get("instruction"),
-        )
-        return question_doc(
-            template_language(language), question, CFFormulation(), task_name
-        )
+        full = {**given, "choices": answers, "gold_idx": list(range(len(answers)))}
+        return _question_doc(template_language(language), full, CFFormulation())
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
-@dataclass(frozen=True, slots=True)
-class _ChoiceQuestion:
-    """A question with its choices; an empty instruction is kept as such."""
-
-    question: str
-    choices: Sequence[str]
-    golds: list[int]
-    context: str | None = None
-    instruction: str | None = None
-
-
-def question_doc(
-    words: TemplateLanguage,
-    question: _ChoiceQuestion,
-    formulation: Formulation | None,
-    task_name: str,
+def _question_doc(
+    words: TemplateLanguage, given: Mapping[str, Any], formulation: Formulation | None
 ) -> Doc:
-    """The document of a question with choices."""
+    """The document of a question with choices; an empty instruction is kept."""
     formulation = formulation or MCFFormulation()
-    space = words.signs.sentence_space
-    choices = [words.as_sentence(choice) for choice in question.choices]
-    text = words.as_sentence(question.question)
-    query = f"{question.instruction}\n" if question.instruction else ""
-    query += f"{words.as_sentence(question.context)}\n" if question.context else ""
-    query += f"{words.heading('question_word')}{space}{text}\n"
-    query += choice_list(words, choices, formulation)
+    instruction, context = given.get("instruction"), given.get("context")
+    choices = [words.as_sentence(choice) for choice in given["choices"]]
+    text = words.as_sentence(given["question"])
+    query = f"{instruction}\n" if instruction else ""
+    query += f"{words.as_sentence(context)}\n" if context else ""
+    query += f"{words.heading('question_word')}{words.signs.sentence_space}{text}\n"
+    query += _choice_list(words, choices, formulation)
     return Doc(
-        task_name=task_name,
         query=query + words.heading("answer"),
-        choices=answer_texts(words, choices, formulation),
-        gold_index=question.golds,
-        instruction=question.instruction,
+        choices=_answer_texts(words, choices, formulation),
+        gold_index=_positions(given["gold_idx"]),
+        instruction=instruction,
         unconditioned_query=words.heading("answer"),
     )
 
 
-def choice_list(
+def _choice_list(
     words: TemplateLanguage, choices: Sequence[str], formulation: Formulation
 ) -> str:
     """The choices, one a line; empty if the formulation does not list them."""
@@ -160,7 +168,7 @@ def choice_list(
     )
 
 
-def answer_texts(
+def _answer_texts(
     words: TemplateLanguage, choices: Sequence[str], formulation: Formulation
 ) -> list[str]:
     """The answers that follow the heading: labels or texts."""
@@ -186,41 +194,33 @@ def get_nli_prompt_function(
     """Prompt function for pairs of premise and hypothesis.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``premise``, ``hypothesis``, ``gold_idx``, and optionally
             ``instruction``.
         relations: The relation that each choice represents, in order.
-        formulation: Presentation of the choices; ``None`` for labels.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc | None:
         words = template_language(language)
         if isinstance(formulation, CFFormulation):
-            return _confirmation_doc(words, given, relations, task_name)
-        labels = [words.word(_LABELS[one]) for one in relations]
+            return _confirmation_doc(words, given, relations)
         question = given["hypothesis"]
-        shape: Formulation = formulation or MCFFormulation()
+        shape: Formulation | None = formulation
         if isinstance(formulation, HybridFormulation):
             question, shape = _inline(words, question, relations), CFFormulation()
         full = {
             "question": question,
             "context": given["premise"],
-            "choices": labels,
+            "choices": [words.word(_LABELS[one]) for one in relations],
             "gold_idx": given["gold_idx"],
             "instruction": given.get("instruction"),
         }
-        return get_mcq_prompt_function(language, lambda row: row, shape)(
-            full, task_name
-        )
+        return _question_doc(words, full, shape)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def _confirmation_doc(
-    words: TemplateLanguage,
-    given: Mapping[str, Any],
-    relations: Sequence[Relation],
-    task_name: str,
+    words: TemplateLanguage, given: Mapping[str, Any], relations: Sequence[Relation]
 ) -> Doc:
     """The premise as a question; each choice is yes, also or no and the hypothesis."""
     signs = words.signs
@@ -230,7 +230,6 @@ def _confirmation_doc(
     query += capitalize(open_ended(given["premise"])) + signs.word_space + confirmation
     rest = decapitalize(open_ended(given["hypothesis"]))
     return Doc(
-        task_name=task_name,
         query=query,
         choices=[
             f"{signs.sentence_space}{capitalize(words.word(_ANSWERS[one]))}{signs.comma}"
@@ -271,20 +270,18 @@ def get_continuation_prompt_function(
     """Prompt function for a context with several continuations.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``context``, ``continuations``, ``gold_idx``, and optionally
             ``instruction``.
-        formulation: Presentation of the continuations; ``None`` for labels.
         fix_formatting: Whether to adjust case and punctuation.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc | None:
         words = template_language(language)
         if fix_formatting:
             given = _with_formatting(words, given)
-        return _continuation_doc(words, given, formulation, task_name)
+        return _continuation_doc(words, given, formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def get_copa_prompt_function(
@@ -294,22 +291,18 @@ def get_copa_prompt_function(
     ``therefore``.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``cause_effect`` (``cause`` or ``effect``), ``context``,
             ``continuations``, ``gold_idx``, and optionally ``instruction``.
-        formulation: Presentation of the continuations; ``None`` for labels.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc | None:
         words = template_language(language)
         kind = "cause_word" if given["cause_effect"] == "cause" else "effect_word"
         context = capitalize(open_ended(given["context"])) + words.signs.word_space
         full = {**given, "context": context + words.word(kind)}
-        return _continuation_doc(
-            words, _with_formatting(words, full), formulation, task_name
-        )
+        return _continuation_doc(words, _with_formatting(words, full), formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def get_hellaswag_prompt_function(
@@ -321,14 +314,12 @@ def get_hellaswag_prompt_function(
     """Prompt function for HellaSwag, which removes WikiHow markup.
 
     Args:
-        language: Language of the prompts.
         adapter: Returns ``ctx_a``, ``continuations``, ``gold_idx``, and optionally
             ``ctx_b``, ``activity_label`` and ``instruction``.
-        formulation: Presentation of the continuations; ``None`` for labels.
         wikihow_artifacts: Markers of the end of a sentence.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc | None:
         words = template_language(language)
         context = _hellaswag_context(words, given, wikihow_artifacts)
         stop = words.signs.full_stop + words.signs.sentence_space
@@ -338,11 +329,9 @@ def get_hellaswag_prompt_function(
         if not all(endings):
             return None
         full = {**given, "context": context, "continuations": endings}
-        return _continuation_doc(
-            words, _with_formatting(words, full), formulation, task_name
-        )
+        return _continuation_doc(words, _with_formatting(words, full), formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def get_translation_prompt_function(
@@ -358,10 +347,9 @@ def get_translation_prompt_function(
         target_language: Language of the translations.
         adapter: Returns ``source_text``, ``target_text`` (a string or several), and
             optionally ``gold_idx`` and ``instruction``.
-        formulation: Presentation of the translations; ``None`` for labels.
     """
 
-    def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
+    def build(given: Mapping[str, Any]) -> Doc | None:
         source, target = (
             template_language(source_language),
             template_language(target_language),
@@ -376,9 +364,9 @@ def get_translation_prompt_function(
             "instruction": given.get("instruction"),
         }
         # Labels and headings are English for all languages.
-        return _continuation_doc(template_language("eng"), full, formulation, task_name)
+        return _continuation_doc(template_language("eng"), full, formulation)
 
-    return prompt_function(adapter, build)
+    return _prompt_function(adapter, build)
 
 
 def _tag(words: TemplateLanguage) -> str:
@@ -401,10 +389,7 @@ def _with_formatting(
 
 
 def _continuation_doc(
-    words: TemplateLanguage,
-    given: Mapping[str, Any],
-    formulation: Formulation | None,
-    task_name: str,
+    words: TemplateLanguage, given: Mapping[str, Any], formulation: Formulation | None
 ) -> Doc:
     """The document of a context with continuations."""
     formulation = formulation or MCFFormulation()
@@ -416,13 +401,12 @@ def _continuation_doc(
         answers = [space + text for text in choices]
     else:
         heading = words.heading("answer")
-        query += "\n" + choice_list(words, choices, formulation) + heading
-        answers = answer_texts(words, choices, formulation)
+        query += "\n" + _choice_list(words, choices, formulation) + heading
+        answers = _answer_texts(words, choices, formulation)
     return Doc(
-        task_name=task_name,
         query=query,
         choices=answers,
-        gold_index=positions(given["gold_idx"]),
+        gold_index=_positions(given["gold_idx"]),
         instruction=instruction,
         unconditioned_query=heading,
     )

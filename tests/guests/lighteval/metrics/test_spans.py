@@ -4,17 +4,12 @@ import math
 
 import pytest
 
-from pytest_evals.guests.lighteval.metrics.catalogue import (
-    CHOICE_METRICS,
-    CORPUS_METRICS,
-    TEXT_METRICS,
-)
+from pytest_evals.guests.lighteval.metrics.catalogue import CATALOGUE
 from pytest_evals.guests.lighteval.metrics.matches import ExactMatches
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.stats.averages import mean
 
-TABLE = {**TEXT_METRICS, **CHOICE_METRICS, **CORPUS_METRICS}
 ANYTHING = (-math.inf, math.inf)
 
 
@@ -40,7 +35,7 @@ def spans(made):
     ],
 )
 def test_the_range_of_a_metric_of_the_catalogue(name, span):
-    assert spans(TABLE[name]()) == {span}
+    assert spans(CATALOGUE[name]()) == {span}
 
 
 class Hundred(ExactMatches):
