@@ -347,7 +347,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     "hf_filter": (lambda v: v is None or callable(v), "a function of a row", ""),
     "metrics": (lambda v: isinstance(v, _COLLECTIONS), "a list of metrics", _METRICS),
     "generation_size": (
-        lambda v: v is None or v == -1 or _is_integer(v),
+        lambda v: v is None or (_is_integer(v, -1) and v != 0),
         "a positive integer",
         "",
     ),
