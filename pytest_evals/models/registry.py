@@ -51,7 +51,7 @@ class ModelKind:
     name: str  # The name in specs, before the colon
     example: str  # A spec, for error messages
     open: Callable[[ModelSpec], Model]
-    check: Callable[[ModelSpec], None] = _nothing
+    check: Callable[[ModelSpec], object] = _nothing
     """Raises ``OptionError`` for a mistake that is known without loading anything."""
     check_ready: Callable[[ModelSpec], None] = _nothing
     """Raises what ``open`` would raise if this machine lacks a library, a key or the

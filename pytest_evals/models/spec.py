@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -380,6 +381,17 @@ def whole(least: int) -> Reader:
         return int(value)
 
     return read
+
+
+def seconds(kind: Arguments, name: str, value: str) -> float:
+    """Seconds, more than 0."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise kind.wrong(name, value, "; write seconds, more than 0")
+    return number
 
 
 def one_of(known: Sequence[str]) -> Reader:

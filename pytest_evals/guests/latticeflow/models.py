@@ -19,8 +19,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import DocumentError, abbreviated
-from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
-from pytest_evals.models.http.usage import count_of
+from pytest_evals.models.http.usage import SpendLimits, count_of, spend_plan_of
 
 
 class ModelInfo(NamedTuple):

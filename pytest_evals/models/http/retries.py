@@ -186,12 +186,13 @@ class RetryingClient:
                 fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
             )
             if not fault.again or attempt >= most:
-                is_known = self._usage.n_replies and not fault.hopeless
-                fix = "" if is_known else self._fix(fault, path)
-                raise self.named(_counted(fault, attempt, fix), path)
+                if attempt > 1:
+                    fault.what += f" ({attempt} attempts)"
+                if fault.hopeless or not self._usage.n_replies:
+                    fault.what += self._fix(fault, path)
+                raise self.named(fault, path)
             again = fault.kind
-            wait_s = max(self._backoff.pause(attempt, self._random), fault.wait_s)
-            await pause(wait_s)
+            await pause(max(self._backoff.pause(attempt, self._random), fault.wait_s))
 
     def named(self, fault: RequestFailedError, path: Any) -> RequestFailedError:
         """The error of a request that was sent, with the model and address."""
@@ -255,10 +256,3 @@ class RetryingClient:
         """Return the second line of a message; empty if no fix is known."""
         fix = self._transport.fix(fault.kind, path)
         return f"\n  fix: {fix}" if fix else ""
-
-
-def _counted(fault: RequestFailedError, attempts: int, fix: str) -> RequestFailedError:
-    if attempts > 1:
-        fault.what = f"{fault.what} ({attempts} attempts)"
-    fault.what += fix
-    return fault

@@ -21,7 +21,6 @@ from pytest_evals.models.http.errors import (
     status_error,
 )
 from pytest_evals.models.http.streaming import ARRIVALS, is_stream, merged
-from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.settings import OpenAISettings
 
 Path = Literal["chat", "completions", "embeddings", "models"]
@@ -31,19 +30,20 @@ Reply = Mapping[str, Any]
 SHORTEST = 8
 """Minimum length of secrets that are masked in replies. Servers that need no key get
 one such as ``none`` or ``EMPTY``."""
-_PATHS: Mapping[Path, str] = {
-    "chat": "chat/completions",
-    "completions": "completions",
-    "embeddings": "embeddings",
-    "models": "models",
-}
-
-
+_CHAT = "chat/completions"
 _HEADERS = {
     "OpenAI-Organization": "OPENAI_ORG_ID",
     "OpenAI-Project": "OPENAI_PROJECT_ID",
 }
 """Header → its environment variable, as for OpenAI's own client."""
+_TOO_LONG = re.compile(
+    r"context[_ ](length|size|window)|(model|sequence|prompt|input) length"
+    r"|max_tokens must be at least 1, got|(prompt|input|request)s? .*too long"
+    r"|longer than the|inputs`? (tokens|must have)|max_model_len",
+    re.IGNORECASE,
+)
+"""Error messages for requests that are too long: vLLM, SGLang, llama.cpp, TGI,
+OpenAI."""
 
 
 class OpenAIClient:
@@ -95,8 +95,8 @@ class OpenAIClient:
             "api": "set base_url= to an OpenAI-compatible API, such as "
             "http://localhost:8000/v1",
             "path": f"check that the server has a model {settings.target!r} and "
-            f"supports {_PATHS[path]} (api=chat or api=completions), and that base_url "
-            "ends in /v1 if its API does",
+            f"supports {_CHAT if path == 'chat' else path} (api=chat or "
+            "api=completions), and that base_url ends in /v1 if its API does",
         }
         return fix_of(kind, words)
 
@@ -115,11 +115,15 @@ class OpenAIClient:
             content = json.dumps(whole, ensure_ascii=False).encode()
             reply = await self._client.post(url, content=content)
         if reply.is_success:
-            return _whole_text(reply)
+            whole_text: str = reply.text
+            if is_stream(whole_text):
+                arrivals = reply.extensions.get(ARRIVALS, ())
+                return json.dumps(merged(whole_text, arrivals))
+            return whole_text
         text = self._hidden(reply.text)
         fault = status_error(reply.status_code, text, wait_of(reply))
         if reply.status_code < 500:
-            fault.what += length_advice(fault.what, self._settings)
+            fault.what += _length_advice(fault.what, self._settings)
         raise fault
 
     def _hidden(self, text: str) -> str:
@@ -137,17 +141,26 @@ class OpenAIClient:
         return fault
 
 
+def _length_advice(message: str, settings: OpenAISettings) -> str:
+    """Advice to append to an error message; empty if the error is not about the
+    request's length. ``message``: the beginning of the server's error message."""
+    if not _TOO_LONG.search(message):
+        return ""
+    what = "; the prompt and the answer's limit exceed the server's context window"
+    if settings.max_length and settings.api != "chat":
+        return f"{what}, which is not max_length={settings.max_length}"
+    ways = ["remove api=chat"] if settings.api == "chat" else []
+    if settings.tokenizer:
+        ways.append("pass max_length= (the window in tokens)")
+    else:
+        ways.append("pass tokenizer= (the served model's)")
+    way = " and ".join(ways)
+    return f"{what}: {way} to cut prompts as hf: does, or lower max_gen_toks"
+
+
 def _address(base_url: str, path: Path) -> str:
     base, mark, query = base_url.partition("?")
-    return f"{base.rstrip('/')}/{_PATHS[path]}{mark}{query}"
-
-
-def _whole_text(reply: Any) -> str:
-    """The JSON of a reply, which may have been streamed."""
-    text: str = reply.text
-    if not is_stream(text):
-        return text
-    return json.dumps(merged(text, reply.extensions.get(ARRIVALS, ())))
+    return f"{base.rstrip('/')}/{_CHAT if path == 'chat' else path}{mark}{query}"
 
 
 def _secrets(key: str, address: SplitResult) -> list[str]:
@@ -173,11 +186,8 @@ def _parsed(text: str) -> Reply:
         )
     if found.get("error"):
         # Gateways report what went wrong behind them under status 200.
-        raise status_error(_code(found["error"]), text, 0.0)
+        error = found["error"]
+        code = str(error.get("code") if isinstance(error, dict) else None)
+        status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
+        raise status_error(status, text, 0.0)
     return found
-
-
-def _code(error: Any) -> int:
-    code = error.get("code") if isinstance(error, dict) else None
-    text = str(code)
-    return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 500

@@ -1,16 +1,26 @@
-"""Context window of a served model, from the server's model list, and advice for
-requests that exceed it."""
+"""Context window of a served model, from the server's model list; and truncation of
+prompts that exceed it, as for ``hf:`` models.
+
+Truncation requires the model's tokenizer; without it requests are sent unchanged.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
 from pytest_evals.models.http.errors import RequestFailedError
+from pytest_evals.models.http.event_loop import BackgroundLoop
 from pytest_evals.models.http.retries import RetryingClient
+from pytest_evals.models.openai.capability_probe import check_prompts
+from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import OpenAISettings
+
+if TYPE_CHECKING:
+    from pytest_evals.models.openai.tokenizer import FittedPrompt
 
 _NAMES = (
     "max_model_len",  # vLLM, SGLang
@@ -22,14 +32,6 @@ _NAMES = (
 )
 """Fields for the context window, by precedence. ``n_ctx_train`` is excluded: a server
 may have a smaller window than the model was trained with."""
-_TOO_LONG = re.compile(
-    r"context[_ ](length|size|window)|(model|sequence|prompt|input) length"
-    r"|max_tokens must be at least 1, got|(prompt|input|request)s? .*too long"
-    r"|longer than the|inputs`? (tokens|must have)|max_model_len",
-    re.IGNORECASE,
-)
-"""Error messages for requests that are too long: vLLM, SGLang, llama.cpp, TGI,
-OpenAI."""
 _LEAST, _MOST = 3, 2**31
 _RETRIES = 2
 
@@ -48,23 +50,6 @@ async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
         )
     except (RequestFailedError, ModelError):
         return 0
-
-
-def length_advice(message: str, settings: OpenAISettings) -> str:
-    """Advice to append to an error message; empty if the error is not about the
-    request's length. ``message``: the beginning of the server's error message."""
-    if not _TOO_LONG.search(message):
-        return ""
-    what = "; the prompt and the answer's limit exceed the server's context window"
-    if settings.max_length and settings.api != "chat":
-        return f"{what}, which is not max_length={settings.max_length}"
-    ways = ["remove api=chat"] if settings.api == "chat" else []
-    if settings.tokenizer:
-        ways.append("pass max_length= (the window in tokens)")
-    else:
-        ways.append("pass tokenizer= (the served model's)")
-    way = " and ".join(ways)
-    return f"{what}: {way} to cut prompts as hf: does, or lower max_gen_toks"
 
 
 def window_in(reply: Mapping[str, Any], model: str) -> int:
@@ -93,3 +78,75 @@ def _windows(entry: Mapping[str, Any]) -> Iterator[int]:
             value = place.get(name)
             if type(value) is int and _LEAST <= value < _MOST:
                 yield value
+
+
+_BY_SERVER = "truncate_prompt_tokens"
+"""Option that makes the server truncate prompts (vLLM)."""
+
+
+@dataclass(slots=True)
+class PromptTruncation:
+    """A server's context window, and the requests that exceed it."""
+
+    background: BackgroundLoop  # The event loop of the server's clients
+    lister: RetryingClient  # Asks the server for its models
+    settings: OpenAISettings
+    scorer: ServerScorer  # Has the tokenizer, and receives the ids to score
+    window: int | None = None
+    """Tokens of the window, 0 if unknown; ``None`` before that was found out."""
+    unfit: dict[Generate, FittedPrompt | str] = field(default_factory=dict)
+    """Requests for texts that do not fit as they are."""
+    unable: str | None = None
+    """Why no token ids can be sent as a prompt; ``None`` if not tried yet."""
+
+    def prepare(self, requests: Sequence[Request]) -> None:
+        """Determine the requests that do not fit, before a batch is sent."""
+        encoding = self.scorer.encoding
+        if encoding is None:
+            return
+        if self.window is None:
+            self.window = self.background.run(window_of(self.lister, self.settings))
+        self.scorer.prepare(requests, self.window)
+        if not self.window or self.settings.api == "chat":
+            return
+        texts = [request for request in requests if not self._server_cuts(request)]
+        self.unfit = dict(encoding.unfit(texts, self.window))
+        fits = self.unfit.values()
+        is_cut = any(not isinstance(fit, str) and fit.ids for fit in fits)
+        if is_cut and self.unable is None:
+            self.unable = self._why_unable()
+
+    def take(self, request: Generate) -> FittedPrompt | None:
+        """The truncated prompt of a request; ``None`` if it fits or the window is
+        unknown.
+
+        Raises:
+            RequestFailedError: It cannot be made to fit.
+        """
+        fit = self.unfit.get(request)
+        if isinstance(fit, str):
+            raise RequestFailedError(fit)
+        if fit is not None and fit.ids and self.unable:
+            raise RequestFailedError(
+                f"the prompt has {fit.n_prompt} tokens, the model's window of "
+                f"{self.window} has room for {len(fit.ids)} of them, and it cannot be "
+                f"cut: {self.unable}"
+            )
+        return fit
+
+    def _why_unable(self) -> str:
+        """Why the server does not accept token ids of this tokenizer."""
+        if self.scorer.form is not None:  # it was tried when texts were scored
+            return ""
+        assert self.scorer.encoding is not None
+        try:
+            self.background.run(check_prompts(self.scorer, self.scorer.encoding))
+        except RequestFailedError as fault:
+            return fault.message
+        except ModelError as error:
+            return str(error)
+        return ""
+
+    def _server_cuts(self, request: Request) -> bool:
+        given = request.options if isinstance(request, Generate) else ()
+        return _BY_SERVER in {**self.settings.extra_body, **dict(given)}

@@ -16,7 +16,7 @@ from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
 from pytest_evals.models.checkpoint import provenance
-from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
+from pytest_evals.models.http.usage import SpendLimits, spend_plan_of
 from pytest_evals.models.openai.settings import (
     OpenAISettings,
     check_openai,
@@ -31,19 +31,9 @@ if TYPE_CHECKING:
 
 _WITHOUT_EFFECT = frozenset(
     {
-        "api_key_env",
-        "base_url",
-        "concurrency",
-        "max_cost",
-        "max_length",
-        "max_requests",
-        "max_retries",
-        "price_in",
-        "price_out",
-        "reasoning",
-        "stream",
-        "timeout",
-        "tokenizer",
+        *("api_key_env", "base_url", "concurrency", "max_cost", "max_length"),
+        *("max_requests", "max_retries", "price_in", "price_out", "reasoning"),
+        *("stream", "timeout", "tokenizer"),
     }
 )
 """Settings that are part of the fingerprint in another form or do not affect
@@ -51,7 +41,6 @@ outputs."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
-    """Open the model of a spec; sends no request."""
     _check_ready(spec)
     settings = read_settings(spec)
     from pytest_evals.models.openai.model import OpenAIModel
@@ -66,11 +55,9 @@ def _check_ready(spec: ModelSpec) -> None:
     if settings.tokenizer:
         for library in ("torch", "transformers"):
             if find_spec(library) is None:
-                what = "the openai model's tokenizer"
-                raise MissingExtraError(what, library, "hf")
+                raise MissingExtraError("the openai model's tokenizer", library, "hf")
     _key(settings)
-    fault = network_fault(settings.base_url)
-    if fault:
+    if fault := network_fault(settings.base_url):
         raise OptionError(fault)
 
 
@@ -123,16 +110,9 @@ def _key(settings: OpenAISettings) -> str:
 def _fingerprint(
     spec: ModelSpec, hash_file: Callable[[Path], str]
 ) -> Mapping[str, Any] | None:
-    """Everything in a spec that affects the outputs, without keys and passwords.
-
-    Servers may change a model without notice; ``revision`` distinguishes versions.
-
-    Args:
-        hash_file: Path → hash of the content of a file of the tokenizer.
-
-    Returns:
-        JSON values; ``None`` if the tokenizer's files are unknown.
-    """
+    """Everything in a spec that affects the outputs as JSON values, without keys and
+    passwords; ``None`` if the tokenizer's files are unknown. Servers may change a model
+    without notice; ``revision`` distinguishes versions."""
     settings = read_settings(spec)
     others = {
         field.name: getattr(settings, field.name)

@@ -27,7 +27,7 @@ from pytest_evals.models.http.retries import Backoff, RetryingClient
 from pytest_evals.models.http.spend_cap import SpendCap
 from pytest_evals.models.http.usage import METER, RequestMeter, Usage
 from pytest_evals.models.openai.client import OpenAIClient
-from pytest_evals.models.openai.prompt_truncation import PromptTruncation
+from pytest_evals.models.openai.context_window import PromptTruncation
 from pytest_evals.models.openai.request_bodies import (
     read_embedding,
     read_reply,
@@ -66,17 +66,12 @@ class OpenAIModel(BackgroundModel):
         super().__init__()
         self.name = name
         self._settings = settings
-        measures = "the server does not stream" if settings.stream else _STREAM
-        self._usage: Usage = (
-            Usage(
-                settings.price_in,
-                settings.price_out,
-                settings.extra_body,
-                f"unknown: {measures}",
-            )
-            if probed is None
-            else probed._usage
-        )
+        if probed is None:
+            prices = settings.price_in, settings.price_out
+            why = "the server does not stream" if settings.stream else _STREAM
+            self._usage = Usage(*prices, settings.extra_body, f"unknown: {why}")
+        else:
+            self._usage = probed._usage
         cap = SpendCap(
             name,
             settings.target,
@@ -106,12 +101,9 @@ class OpenAIModel(BackgroundModel):
         }
 
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer all requests, in the order of the replies.
-
-        Raises:
-            ModelError: The server cannot be reached, refuses every request, or
-                cannot score texts and has to; before the batch is sent.
-        """
+        """Answer all requests, in the order of the replies; ``ModelError`` if the
+        server cannot be reached, refuses every request, or cannot score texts and has
+        to, before the batch is sent."""
         if any(not isinstance(request, Generate) for request in requests):
             self.be_able_to_score()
         self._fitting.prepare([one for one in requests if not is_embedding(one)])
@@ -126,12 +118,9 @@ class OpenAIModel(BackgroundModel):
         yield from self._answers(requests, order, width)
 
     def be_able_to_score(self) -> None:
-        """Check once that the server returns log-probabilities of prompts.
-
-        Raises:
-            ScoringUnsupportedError: It gives none.
-            ModelError: It does not answer; or the chat API is set.
-        """
+        """Check once that the server returns log-probabilities of prompts:
+        ``ScoringUnsupportedError`` if it gives none, ``ModelError`` if it does not
+        answer or the chat API is set."""
         if self._settings.api == "chat":
             raise ModelError(NO_CHAT)
         self._background.run(self._scorer.probe())
@@ -227,9 +216,7 @@ class OpenAIModel(BackgroundModel):
         if settings.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         response = await self._client.ask(
-            path,
-            body,
-            lambda reply: read_reply(reply, request, settings, path),
+            path, body, lambda reply: read_reply(reply, request, settings, path)
         )
         self._n_too_long += response.n_tokens > most
         if TOOLS in dict(request.options) and not response.calls:

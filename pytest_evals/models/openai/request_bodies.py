@@ -37,39 +37,23 @@ if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt
 
 _FINISH: Mapping[str, Finish] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
+    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
 }
 """Finish reasons of OpenAI and other servers."""
 _BROKEN_OFF = frozenset(
-    [
-        "error",
-        "abort",
-        "aborted",
-        "cancelled",
-        "insufficient_system_resource",
+    {
+        *("error", "abort", "aborted", "cancelled", "insufficient_system_resource"),
         "network_error",
-    ]
+    }
 )
 """Finish reasons of incomplete completions (OpenRouter; vLLM, SGLang; DeepSeek;
 Zhipu)."""
 _FILTERED = frozenset(
-    [
-        "content_filter",
-        "content_filtered",
-        "sensitive",
-        "refusal",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-    ]
+    {
+        *("content_filter", "content_filtered", "sensitive", "refusal", "safety"),
+        *("recitation", "blocklist", "prohibited_content", "spii"),
+    }
 )
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
 _CALLS = ("tool_calls", "tool_use", "function_call")
@@ -77,12 +61,6 @@ _CALLS = ("tool_calls", "tool_use", "function_call")
 _NO_TEXT = ("reasoning", "thinking", "refusal")
 """Types of the parts of a message that are not its answer."""
 _NO_THINKING = 'extra_body={"chat_template_kwargs":{"enable_thinking":false}}'
-
-
-def path_of(request: Generate, settings: OpenAISettings) -> Path:
-    """The API for a request; images require a chat."""
-    is_text = isinstance(request.prompt, str) and not _needs_chat(request)
-    return settings.api or ("completions" if is_text else "chat")
 
 
 def request_body(
@@ -96,7 +74,8 @@ def request_body(
         if fit.ids:
             body = body_of(request, settings, chat=False)
             return "completions", {"prompt": fit.ids, **body}
-    path = path_of(request, settings)
+    is_text = isinstance(request.prompt, str) and not _needs_chat(request)
+    path: Path = settings.api or ("completions" if is_text else "chat")
     return path, _body(request, settings, path)
 
 
@@ -146,13 +125,10 @@ def read_reply(
         raise RequestFailedError(what, BROKEN_OFF, again=True)
     calls = _calls(choice, ended) if TOOLS in dict(request.options) else ()
     is_silent = not (text or "").strip() and not calls
+    n_in, n_out = tokens_of(reply)
     if is_silent and (refusal := _refusal(choice)):
-        n_prompt_tokens, n_tokens = tokens_of(reply)
         return Response(
-            text=refusal,
-            n_prompt_tokens=n_prompt_tokens,
-            n_tokens=n_tokens,
-            finish="refused",
+            text=refusal, n_prompt_tokens=n_in, n_tokens=n_out, finish="refused"
         )
     # Some name what was filtered behind a colon.
     if ended.partition(":")[0] in _FILTERED:
@@ -167,11 +143,10 @@ def read_reply(
     cut = text
     for stop in request.stop:
         cut = cut.split(stop)[0] if stop else cut
-    n_prompt_tokens, n_tokens = tokens_of(reply)
     return Response(
         text=cut,
-        n_prompt_tokens=n_prompt_tokens,
-        n_tokens=n_tokens,
+        n_prompt_tokens=n_in,
+        n_tokens=n_out,
         finish="stop" if cut != text else _FINISH.get(ended, "stop" if calls else ""),
         calls=calls,
         top_logprobs=_top_logprobs(choice, dict(request.options).get(TOP_LOGPROBS, 0)),
@@ -188,12 +163,17 @@ def read_embedding(reply: Reply) -> Response:
     return Response(data=[*map(float, found)], n_prompt_tokens=tokens_of(reply)[0])
 
 
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message of a choice; empty if it has none."""
+    message = choice.get("message")
+    return message if isinstance(message, dict) else {}
+
+
 def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ...]:
     """The tool calls of a message. Their presence counts, not the finish reason: some
     servers report ``stop`` with calls, others ``tool_calls`` without any. A call that
     the token limit cuts off is marked as truncated."""
-    message = choice.get("message")
-    found = message if isinstance(message, dict) else {}
+    found = _message(choice)
     given = found.get("tool_calls") or found.get("function_call") or ()
     given = [given] if isinstance(given, dict) else given
     try:
@@ -217,13 +197,10 @@ def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
         return ()
     try:
         if "content" in found:
-            rows = [
-                (
-                    one["token"],
-                    [(t["token"], t["logprob"]) for t in one["top_logprobs"]],
-                )
-                for one in found["content"] or ()
-            ]
+            rows = []
+            for one in found["content"] or ():
+                top = [(t["token"], t["logprob"]) for t in one["top_logprobs"]]
+                rows.append((one["token"], top))
         else:
             pairs = zip(found["tokens"], found["top_logprobs"], strict=True)
             rows = [(token, [*top.items()]) for token, top in pairs]
@@ -280,8 +257,7 @@ def _check_silence(
     choice: Mapping[str, Any], ended: str, text: str | None, request: Generate
 ) -> None:
     """Check that a completion without visible text is an answer."""
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {}
+    message = _message(choice)
     calls = message.get("tool_calls") or message.get("function_call")
     if (calls and not text) or ended in _CALLS:
         shown = f": {shortened(str(calls))}" if calls else ""
@@ -314,9 +290,7 @@ def _check_silence(
 
 def _refusal(choice: Mapping[str, Any]) -> str:
     """The model's refusal, which is a field or a part of its message."""
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        return ""
+    message = _message(choice)
     parts = message.get("content")
     listed = [message, *(parts if isinstance(parts, list) else ())]
     texts = [one.get("refusal") for one in listed if isinstance(one, dict)]

@@ -23,25 +23,11 @@ from pytest_evals.models.openai.settings import OpenAISettings
 
 OPTIONS = frozenset(
     {
-        "frequency_penalty",
-        "ignore_eos",
-        "min_p",
-        "min_tokens",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "reasoning_effort",
-        RESPONSE_FORMAT,
-        "repetition_penalty",
-        "seed",
-        "skip_special_tokens",
-        "stop_token_ids",
-        "tool_choice",
-        TOOLS,
-        "top_k",
-        "top_p",
-        "truncate_prompt_tokens",
-        "typical_p",
-        "verbosity",
+        *("frequency_penalty", "ignore_eos", "min_p", "min_tokens"),
+        *("parallel_tool_calls", "presence_penalty", "reasoning_effort"),
+        *(RESPONSE_FORMAT, "repetition_penalty", "seed", "skip_special_tokens"),
+        *("stop_token_ids", "tool_choice", TOOLS, "top_k", "top_p"),
+        *("truncate_prompt_tokens", "typical_p", "verbosity"),
     }
 )
 """Options that are passed on unchanged: OpenAI's and vLLM's. The server decides whether
@@ -58,18 +44,11 @@ SEEDS = 2**31
 """Upper limit of seeds on all servers."""
 
 
-_ELSEWHERE = (*IMAGE_OPTIONS, FITTING)
-"""Images are part of the messages; only the server knows the context window."""
-
-
 def body_of(
     request: Generate, settings: OpenAISettings, *, chat: bool
 ) -> dict[str, Any]:
-    """Parameters of a request other than its prompt.
-
-    Raises:
-        RequestFailedError: An option does not exist here, or means nothing.
-    """
+    """Parameters of a request other than its prompt; ``RequestFailedError`` if an
+    option does not exist here, or means nothing."""
     if request.max_tokens < 1:
         raise RequestFailedError(
             f"max_tokens is {request.max_tokens}; it must be 1 or more"
@@ -78,20 +57,18 @@ def body_of(
         name: list(value) if isinstance(value, tuple) else value
         for name, value in request.options
         if value is not None
-        and name not in _ELSEWHERE
+        and name not in (*IMAGE_OPTIONS, FITTING)  # in the messages; only hf: knows it
         and not _is_without_effect(name, value)
     }
     grammar = options.pop(GRAMMAR, None)
     top = _top_logprobs(options.pop(TOP_LOGPROBS, 0), chat=chat)
     held = {} if grammar is None else _held(json.loads(str(grammar)), settings)
-    for name in options:
-        if name not in OPTIONS:
-            known = sorted(OPTIONS)
-            hint = suggestion(name, known)
-            raise RequestFailedError(
-                f"the openai model has no generation option {name!r}{hint} "
-                "(extra_body= sends anything)"
-            )
+    if unknown := [name for name in options if name not in OPTIONS]:
+        hint = suggestion(unknown[0], sorted(OPTIONS))
+        raise RequestFailedError(
+            f"the openai model has no generation option {unknown[0]!r}{hint} "
+            "(extra_body= sends anything)"
+        )
     for name in (RESPONSE_FORMAT, TOOLS):
         if isinstance(text := options.get(name), str):
             options[name] = _json_of(name, text)

@@ -15,7 +15,14 @@ from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
-from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
+from pytest_evals.models.spec import (
+    Arguments,
+    ModelSpec,
+    argument,
+    one_of,
+    seconds,
+    whole,
+)
 
 Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")
@@ -43,8 +50,7 @@ _NO_CONTINUATION = (
 )
 _SCORED = ("loglikelihood", "multiple_choice")
 REFUSED = {
-    "api_key": _KEY,
-    "auth_token": _KEY,
+    **dict.fromkeys(("api_key", "auth_token", "token"), _KEY),
     "batch_size": "requests are sent one by one, side by side; use concurrency",
     "ca_cert_path": "set the environment variable SSL_CERT_FILE",
     "header": "put what the body needs into extra_body",
@@ -52,9 +58,10 @@ REFUSED = {
     "model": "the model is named after 'openai:'",
     "num_concurrent": "use concurrency",
     "seed": "use send_seed, or --evals-gen-kwargs seed=…",
-    "token": _KEY,
-    "tokenized_requests": "texts are sent as texts; see tokenizer",
-    "tokenizer_backend": "texts are sent as texts; see tokenizer",
+    **dict.fromkeys(
+        ("tokenized_requests", "tokenizer_backend"),
+        "texts are sent as texts; see tokenizer",
+    ),
     **dict.fromkeys(
         ("max_tokens", "stop", "temperature", "top_p"),
         "use --evals-gen-kwargs, or generation: in the eval",
@@ -102,11 +109,8 @@ def _number(kind: Arguments, name: str, value: str) -> float:
         number = float(value)
     except ValueError:
         number = -1.0
-    if not 0 <= number < math.inf or (name == "timeout" and number == 0):
-        expected = (
-            "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
-        )
-        raise kind.wrong(name, value, f"; write {expected}")
+    if not 0 <= number < math.inf:
+        raise kind.wrong(name, value, "; write a number, 0 or more")
     return number
 
 
@@ -121,8 +125,8 @@ def _price(kind: Arguments, name: str, value: str) -> float:
 def _cost(kind: Arguments, name: str, value: str) -> float:
     cost = _number(kind, name, value)
     if not 0 < cost <= _HIGHEST_COST:
-        most = f"a number above 0 and up to {_HIGHEST_COST:,}"
-        raise kind.wrong(name, value, f"; write {most}")
+        what = f"; write a number above 0 and up to {_HIGHEST_COST:,}"
+        raise kind.wrong(name, value, what)
     return cost
 
 
@@ -139,7 +143,7 @@ class OpenAISettings:
     api_key_env: str = argument(_variable, "OPENAI_API_KEY")
     """The environment variable that holds the key."""
     concurrency: int = argument(whole(1), 32)  # Most requests at the same time
-    timeout: float = argument(_number, 300.0)  # Seconds that one reply may take
+    timeout: float = argument(seconds, 300.0)  # Seconds that one reply may take
     max_retries: int = argument(whole(0), 8)
     """How often a request is sent again when the server is busy or broken."""
     max_stops: int = argument(whole(0), 4)
@@ -199,11 +203,7 @@ class OpenAISettings:
 
 
 def check_openai(spec: ModelSpec) -> None:
-    """Check a spec.
-
-    Raises:
-        OptionError: As :func:`read_settings`; or a local tokenizer is not there.
-    """
+    """Check a spec; ``OptionError`` also if a local tokenizer is not there."""
     tokenizer = read_settings(spec).tokenizer
     if tokenizer:
         check_folder(tokenizer, needed="tokenizer_config.json")
@@ -223,14 +223,12 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def read_settings(spec: ModelSpec) -> OpenAISettings:
-    """The settings of a spec.
+    """The settings of a spec; ``OptionError`` if an argument or the environment
+    variable is unknown or has a bad value.
 
     The path ``/completions`` or ``/chat/completions`` of an address, as in lm-eval, is
     removed and selects the API. Without ``base_url``, the address is the value of the
     environment variable, otherwise OpenAI's.
-
-    Raises:
-        OptionError: An argument or the variable is unknown or has a bad value.
     """
     given = _ARGUMENTS.read(spec, OpenAISettings, REFUSED)
     if "base_url" not in given:

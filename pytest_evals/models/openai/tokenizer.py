@@ -14,7 +14,6 @@ from pytest_evals.core.request import (
     Rolling,
     with_tools,
 )
-from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import load_tokenizer
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
@@ -77,15 +76,15 @@ class ServerTokenizer:
             found[request] = (
                 str(line) if isinstance(line, InvalidRequestError) else (line,)
             )
-        first = self._encoder.prefix() if texts else ""
+        if not texts:
+            return found
+        first = self._encoder.prefix()
         known = self._encoder.texts(text.text for text in texts)
         for text, ids in zip(texts, known, strict=True):
-            if isinstance(first, InvalidRequestError | str) or isinstance(
-                ids, InvalidRequestError
-            ):
-                found[text] = str(
-                    first if isinstance(first, InvalidRequestError) else ids
-                )
+            if isinstance(first, InvalidRequestError):
+                found[text] = str(first)
+            elif isinstance(ids, InvalidRequestError):
+                found[text] = str(ids)
             elif len(ids) == 0:
                 found[text] = "the text is empty"
             else:
@@ -123,7 +122,8 @@ class ServerTokenizer:
             if isinstance(room, InvalidRequestError):
                 found[request] = str(room)
             elif room != PromptBudget(len(ids), request.max_tokens):
-                kept = _last(ids, room.n_prompt)
+                n = room.n_prompt
+                kept = [] if n >= len(ids) else ids[len(ids) - n :].tolist()
                 found[request] = FittedPrompt(room.max_tokens, len(ids), kept)
         return found
 
@@ -135,14 +135,10 @@ class ServerTokenizer:
     def prompt(self, text: str) -> list[int]:
         """The ids of a prompt; those without special tokens if it is invalid."""
         (ids,) = self._encoder.prompts([text])
-        return (
-            self.plain(text) if isinstance(ids, InvalidRequestError) else ids.tolist()
-        )
-
-
-def _last(ids: Ids, n: int) -> list[int]:
-    """The last ``n`` ids; empty if that is all of them."""
-    return [] if n >= len(ids) else ids[len(ids) - n :].tolist()
+        if isinstance(ids, InvalidRequestError):
+            return self.plain(text)
+        found: list[int] = ids.tolist()
+        return found
 
 
 def _has_images(request: Generate) -> bool:

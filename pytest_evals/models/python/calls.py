@@ -48,7 +48,8 @@ class FunctionCalls:
         self._function, self._parameters = function, parameters
         self._limit_s, self._n_slots = time_limit_s, concurrency
         self._threads = DaemonThreads(concurrency)
-        self._is_async = _is_coroutine_function(function)
+        method = getattr(type(function), "__call__", None)  # noqa: B004 - of an instance
+        self._is_async = any(map(inspect.iscoroutinefunction, (function, method)))
         self._running: set[asyncio.Future[CallOutcome]] = set()
         self._stuck: set[asyncio.Future[CallOutcome]] = set()
         self._watch: asyncio.Task[None] | None = None
@@ -65,11 +66,9 @@ class FunctionCalls:
         return len(self._stuck)
 
     async def call(self, request: Generate) -> CallOutcome:
-        """The outcome for a request.
-
-        Raises:
-            ModelError: All slots are occupied by calls beyond the time limit.
-        """
+        """The outcome for a request; ``ModelError`` if all slots are occupied by calls
+        beyond the time limit."""
+        create_task = asyncio.create_task
         try:
             positional, named = arguments_of(request, self._parameters)
         except DocumentError as error:  # an image
@@ -78,11 +77,12 @@ class FunctionCalls:
         if dict(request.options).get(TRACES):
             call = self._traced(call)
         if self._is_async:
-            return await self._within_limits(lambda: _task(call))
+            return await self._within_limits(lambda: create_task(_awaited(call)))
         outcome = await self._within_limits(lambda: self._in_thread(call))
         value = outcome.value
         if inspect.isawaitable(value):
-            return await self._within_limits(lambda: _task(lambda: value))
+            work = _awaited(lambda: value)
+            return await self._within_limits(lambda: create_task(work))
         return outcome
 
     def _traced(self, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -127,8 +127,11 @@ class FunctionCalls:
         except asyncio.CancelledError:
             work.cancel()
             raise
+        if done and work.cancelled():
+            what = "the coroutine cancelled itself"
+            return CallOutcome(error=asyncio.CancelledError(what))
         if done:
-            return _outcome_of(work)
+            return work.result()
         if not work.done():
             self.n_late += 1
             self._stuck.add(work)
@@ -181,10 +184,6 @@ def _called(call: Callable[[], Any]) -> CallOutcome:
         return CallOutcome(error=error)
 
 
-def _task(call: Callable[[], Awaitable[Any]]) -> asyncio.Task[CallOutcome]:
-    return asyncio.get_running_loop().create_task(_awaited(call))
-
-
 async def _awaited(call: Callable[[], Awaitable[Any]]) -> CallOutcome:
     try:
         return CallOutcome(await call())
@@ -192,20 +191,6 @@ async def _awaited(call: Callable[[], Awaitable[Any]]) -> CallOutcome:
         raise
     except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
         return CallOutcome(error=error)
-
-
-def _outcome_of(work: asyncio.Future[CallOutcome]) -> CallOutcome:
-    if work.cancelled():
-        return CallOutcome(
-            error=asyncio.CancelledError("the coroutine cancelled itself")
-        )
-    return work.result()
-
-
-def _is_coroutine_function(function: Function) -> bool:
-    method = getattr(type(function), "__call__", None)  # noqa: B004 - of an instance
-    both = (function, method)
-    return any(map(inspect.iscoroutinefunction, both))
 
 
 class DaemonThreads:

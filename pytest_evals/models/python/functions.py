@@ -26,12 +26,9 @@ _PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
 
 
 def load_function(target: str) -> Function:
-    """Import the function ``MODULE:NAME``. The module may be in the working directory,
-    in a folder above it up to the project's root, or installed.
-
-    Raises:
-        OptionError: The module cannot be imported, or does not have the function.
-    """
+    """Import the function ``MODULE:NAME``; ``OptionError`` if that is impossible. The
+    module may be in the working directory, in a folder above it up to the project's
+    root, or installed."""
     module_name, _, path = target.partition(":")
     owner: Any = _load_module(module_name)
     module = owner
@@ -53,8 +50,7 @@ def is_session_class(given: object) -> bool:
 
 
 def check_function(function: object, name: str) -> None:
-    """Check that an object is a function, a coroutine function, or an instance that can
-    be called."""
+    """Raise ``OptionError`` for an object that cannot be called, and for a class."""
     if isinstance(function, type):
         raise OptionError(
             f"{name} is a class without a method respond\n"
@@ -78,11 +74,8 @@ def qualified_name(function: Function) -> str:
 
 def version_of(function: Function, version: object = "") -> str:
     """The version of a function: the given one, or its attribute ``version``; a text, a
-    number, a date, or a function that returns one. Empty if missing.
-
-    Raises:
-        OptionError: It is something else, or the function for it fails.
-    """
+    number, a date, or a function that returns one; ``OptionError`` for anything else,
+    or if that function fails. Empty if missing."""
     owners = (function, unwrapped(function), getattr(function, "__self__", None))
     found: Any = version
     for owner in owners:
@@ -95,10 +88,11 @@ def version_of(function: Function, version: object = "") -> str:
         except (Exception, SystemExit) as error:
             text = error_text(error, found)
             raise OptionError(f"the version of {name} failed: {text}") from error
-    if found is None or isinstance(found, bool):
-        raise OptionError(_bad_version(name, found))
-    if not isinstance(found, str | int | float | date):
-        raise OptionError(_bad_version(name, found))
+    if isinstance(found, bool) or not isinstance(found, str | int | float | date):
+        raise OptionError(
+            f"the version of {name} is {described(found)}\n"
+            "  fix: use a text, a number or a date"
+        )
     return str(found).strip()
 
 
@@ -118,13 +112,6 @@ def code_owner(function: Function) -> object:
     if hasattr(inner, "__code__"):
         return inner
     return getattr(type(inner), "__call__", None)  # noqa: B004 - not a test
-
-
-def _bad_version(name: str, found: object) -> str:
-    return (
-        f"the version of {name} is {described(found)}\n"
-        "  fix: use a text, a number or a date"
-    )
 
 
 def _load_module(name: str) -> ModuleType:
@@ -190,17 +177,11 @@ def _no_module(name: str, missing: str, folders: list[Path]) -> str:
 
 
 def _no_attribute(target: str, module: ModuleType, owner: object, name: str) -> str:
-    known = (
-        [
-            key
-            for key, value in vars(owner).items()
-            if not key.startswith("_")
-            and callable(value)
-            and not isinstance(value, type)
-        ]
-        if hasattr(owner, "__dict__")
-        else []
-    )
+    known = [
+        key
+        for key, value in getattr(owner, "__dict__", {}).items()
+        if not (key.startswith("_") or isinstance(value, type)) and callable(value)
+    ]
     hint = suggestion(name, known) if known else ""
     file = getattr(module, "__file__", None)
     place = f" ({Place(Path(file))})" if file else ""

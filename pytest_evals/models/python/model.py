@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.data.calls import error_text
-from pytest_evals.errors import DocumentError, SpendCapError, plural
+from pytest_evals.errors import DocumentError, OptionError, SpendCapError, plural
 from pytest_evals.models.http.errors import is_transient
 from pytest_evals.models.http.event_loop import BackgroundModel, pause
 from pytest_evals.models.http.retries import Backoff
@@ -38,14 +39,9 @@ from pytest_evals.models.python.functions import (
 from pytest_evals.models.python.parameters import parameters_of
 from pytest_evals.models.python.returns import response_in
 from pytest_evals.models.python.sessions import AppSessions
-from pytest_evals.models.python.settings import (
-    CONCURRENCY,
-    RETRIES,
-    TIME_LIMIT_S,
-    check_limits,
-)
 from pytest_evals.models.python.traces import SpanError, TracedValue, response_of
 
+CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
 NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
     "  fix: use tasks with output_type generate_until"
@@ -113,7 +109,7 @@ class PythonModel(BackgroundModel):
             max_requests: Maximum of calls in a run, retries included; 0 for none.
         """
         super().__init__()
-        check_limits(concurrency, time_limit, retries, max_requests)
+        _check_limits(concurrency, time_limit, retries, max_requests)
         if not isinstance(function, type) or not is_session_class(function):
             check_function(function, "the model's function")
         self.label = qualified_name(function)
@@ -130,7 +126,7 @@ class PythonModel(BackgroundModel):
         self._version = version_of(self._function, version)
         self.fingerprint: Mapping[str, Any] | None = None
         if self._version:
-            self.fingerprint = fingerprint_of_version(self.label, self._version)
+            self.fingerprint = {"python": self.label, "version": self._version}
         self._takes_request = any(p.value == "request" for p in used)
         self._concurrency, self._limit_s = concurrency, time_limit
         self._retries, self._backoff = retries, Backoff()
@@ -146,9 +142,8 @@ class PythonModel(BackgroundModel):
     @property
     def info(self) -> Mapping[str, Any]:
         """Name, function, version and counts."""
-        n = self._retried.total()
-        usage = {**self._usage, "retries": n}
-        if n:
+        usage = {**self._usage, "retries": self._retried.total()}
+        if self._retried:
             usage["retried"] = dict(self._retried)
         return {
             "model": self.name,
@@ -183,11 +178,10 @@ class PythonModel(BackgroundModel):
         if self._sessions is not None and (faults := self._sessions.faults):
             notes.append(f"not closed: {plural(len(faults), 'session')}: {faults[0]}")
         if self._calls.n_late:
-            n = self._calls.n_late
-            calls = plural(n, "call")
             notes.append(
-                f"{calls} did not end at the time limit of {self._limit_s:g} s and "
-                f"continued in the background ({self._calls.n_stuck} still running)"
+                f"{plural(self._calls.n_late, 'call')} did not end at the time limit "
+                f"of {self._limit_s:g} s and continued in the background "
+                f"({self._calls.n_stuck} still running)"
             )
         if self._calls.traces is not None:
             notes += self._calls.traces.notes
@@ -238,14 +232,13 @@ class PythonModel(BackgroundModel):
                 return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
                 return position, self._response(outcome.value, request, took_s)
-            again = self._retry_reason(outcome)
+            again = retry_reason(outcome.error)
             if not again or attempt > self._retries:
                 return position, Response(error=self._error(outcome.error, attempt))
             await pause(self._backoff.pause(attempt, self._random))
 
     async def _called(self, request: Generate, again: str) -> tuple[CallOutcome, float]:
-        """The outcome of a call, and how long it took; ``again`` is the reason of a
-        retry."""
+        """The outcome of a call, and how long it took; ``again``: reason of a retry."""
         self._usage["requests"] += 1
         if again:
             self._retried[again] += 1
@@ -260,12 +253,6 @@ class PythonModel(BackgroundModel):
             took_s -= self._sessions.restored_s.pop(request, 0.0)
         return outcome, took_s
 
-    def _retry_reason(self, outcome: CallOutcome) -> str:
-        error = outcome.error
-        if not isinstance(error, Exception) or isinstance(error, CallTimeLimitError):
-            return ""
-        return retry_reason(error)
-
     def _error(self, error: BaseException, attempts: int) -> str:
         if isinstance(error, CallTimeLimitError):
             return (
@@ -274,9 +261,6 @@ class PythonModel(BackgroundModel):
             )
         text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
-
-    def _gave(self, what: str) -> str:
-        return f"{self.label} returned {what}"
 
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""
@@ -306,6 +290,24 @@ class PythonModel(BackgroundModel):
         return found if text == found.text else replace(found, text=text, finish="stop")
 
 
+def _check_limits(
+    concurrency: object, time_limit: object, retries: object, max_requests: object
+) -> None:
+    for name, value, least in (
+        ("concurrency", concurrency, 1),
+        ("retries", retries, 0),
+        ("max_requests", max_requests, 0),
+    ):
+        if type(value) is not int or value < least:
+            fix = f"use a whole number from {least}"
+            raise OptionError(f"the python model's {name} is {value!r}; {fix}")
+    is_number = isinstance(time_limit, int | float) and type(time_limit) is not bool
+    if not is_number or not 0 < float(str(time_limit)) < math.inf:
+        raise OptionError(
+            f"the python model's time_limit is {time_limit!r}; use seconds, more than 0"
+        )
+
+
 def cost_of(value: object) -> float | None:
     """The cost in a return value; ``None`` if it is unknown."""
     if isinstance(value, TracedValue):
@@ -315,13 +317,10 @@ def cost_of(value: object) -> float | None:
     return cost if is_finite(cost) and cost >= 0 else None
 
 
-def fingerprint_of_version(name: str, version: str) -> Mapping[str, Any]:
-    """The fingerprint of a version of a function."""
-    return {"python": name, "version": version}
-
-
 def retry_reason(error: BaseException) -> str:
     """The status or kind of an error after which a retry may succeed, or ""."""
+    if not isinstance(error, Exception) or isinstance(error, CallTimeLimitError):
+        return ""
     for one in _causes(error):
         status = _status(one)
         if is_transient(status):

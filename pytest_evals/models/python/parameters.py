@@ -26,12 +26,8 @@ class PromptParameter(NamedTuple):
 def parameters_of(
     function: Callable[..., Any], name: str
 ) -> tuple[PromptParameter, ...]:
-    """The parameters that get a value.
-
-    Raises:
-        OptionError: The function has no parameter for the prompt, or another one
-            without a default.
-    """
+    """The parameters that get a value; ``OptionError`` if the function has none for the
+    prompt, or another one without a default."""
     try:
         known = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):  # a built-in function
@@ -62,20 +58,19 @@ def arguments_of(
     request: Generate, parameters: Sequence[PromptParameter]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments for a request."""
-    positional, named = [], {}
-    for one in parameters:
-        value = _VALUES[one.value](request)
-        if one.keyword:
-            named[one.keyword] = value
-        else:
-            positional.append(value)
-    return positional, named
+    values = [(one.keyword, _VALUES[one.value](request)) for one in parameters]
+    positional = [value for keyword, value in values if not keyword]
+    return positional, {keyword: value for keyword, value in values if keyword}
+
+
+def chat_of(request: Generate) -> tuple[Message, ...]:
+    """The messages of a prompt; a text is one of the user."""
+    prompt = request.prompt
+    return (Message("user", prompt),) if isinstance(prompt, str) else prompt
 
 
 def _messages(request: Generate) -> list[dict[str, Any]]:
-    prompt = request.prompt
-    chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
-    return chat_messages(chat, dict(request.options))
+    return chat_messages(chat_of(request), dict(request.options))
 
 
 def _prompt(request: Generate) -> str | list[dict[str, Any]]:

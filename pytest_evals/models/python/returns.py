@@ -11,20 +11,11 @@ from pytest_evals.core.returned import messages_of, text_of
 from pytest_evals.errors import DocumentError, suggestion
 
 FIELDS = (
-    "text",
-    "data",
-    "calls",
-    "contexts",
-    "messages",
-    "steps",
-    "usage",
-    "cost",
-    "latency_s",
-    "metadata",
-    "error",
+    *("text", "data", "calls", "contexts", "messages", "steps", "usage", "cost"),
+    *("latency_s", "metadata", "error"),
 )
 """Keys of a mapping: the fields of a response that an application may set."""
-_COUNTS = {
+COUNTS = {
     "prompt_tokens": "n_prompt_tokens",
     "input_tokens": "n_prompt_tokens",
     "completion_tokens": "n_tokens",
@@ -67,7 +58,7 @@ def _fields(value: Mapping[Any, Any]) -> dict[str, Any]:
         fields.setdefault("text", _text(fields))
         fields["finish"] = "stop"
     if isinstance(usage := fields.get("usage"), Mapping):
-        for name, field in _COUNTS.items():
+        for name, field in COUNTS.items():
             if name in usage:
                 fields[field] = usage[name]
     return fields

@@ -24,6 +24,7 @@ from pytest_evals.models.python.functions import SESSION_METHOD
 from pytest_evals.models.python.parameters import (
     PromptParameter,
     arguments_of,
+    chat_of,
     parameters_of,
 )
 from pytest_evals.models.python.returns import response_in
@@ -63,20 +64,17 @@ class AppSessions:
 
     def __post_init__(self) -> None:
         method = inspect.getattr_static(self.kind, SESSION_METHOD)
-        is_method = inspect.isfunction(method)
-        bound = (
-            partial(method, None) if is_method else getattr(self.kind, SESSION_METHOD)
-        )
+        if inspect.isfunction(method):
+            bound: Callable[..., Any] = partial(method, None)
+        else:
+            bound = getattr(self.kind, SESSION_METHOD)
         self.parameters = parameters_of(bound, f"{self.name}.{SESSION_METHOD}")
 
     async def answer(self, request: Generate) -> Any:
         """Answer a request in the session of its conversation. A session that has not
-        received the earlier turns, since their responses were stored, is restored.
-
-        Raises:
-            DocumentError: A turn has another answer than before.
-        """
-        before = _messages(request)[:-1]
+        received the earlier turns, since their responses were stored, is restored:
+        ``DocumentError`` if a turn then has another answer than before."""
+        before = chat_of(request)[:-1]
         waiting = self._waiting.get(_key(request, before))
         is_new = not waiting
         session = waiting.pop() if waiting else await self._opened()
@@ -90,7 +88,7 @@ class AppSessions:
         except BaseException as error:
             await self._close(session, error)
             raise
-        key = _key(request, _messages(request))
+        key = _key(request, chat_of(request))
         self._waiting.setdefault(key, []).append(session)
         return value
 
@@ -98,8 +96,7 @@ class AppSessions:
         """Close the sessions of a case that is complete."""
         for one in requests:
             if isinstance(one, Generate):
-                key = _key(one, _messages(one))
-                for session in self._waiting.pop(key, ()):
+                for session in self._waiting.pop(_key(one, chat_of(one)), ()):
                     await self._close(session)
 
     async def close(self) -> None:
@@ -145,7 +142,7 @@ class AppSessions:
     async def _restore(self, session: AppSession, request: Generate) -> None:
         """Bring a new session to the state before a turn: by its method ``restore``, or
         by the earlier turns."""
-        before = _messages(request)[:-1]
+        before = chat_of(request)[:-1]
         if hasattr(session.app, RESTORE):
             given = [one._asdict() for one in before]
             await _result(partial(session.app.restore, given))
@@ -167,17 +164,9 @@ class AppSessions:
 async def _result(call: Callable[[], Any]) -> Any:
     """The result of a call: in this loop if it is async, else in a thread."""
     function = call.func if isinstance(call, partial) else call
-    found = (
-        call()
-        if inspect.iscoroutinefunction(function)
-        else (await asyncio.to_thread(call))
-    )
+    is_async = inspect.iscoroutinefunction(function)
+    found = call() if is_async else await asyncio.to_thread(call)
     return await found if inspect.isawaitable(found) else found
-
-
-def _messages(request: Generate) -> tuple[Message, ...]:
-    prompt = request.prompt
-    return (Message("user", prompt),) if isinstance(prompt, str) else prompt
 
 
 def _key(request: Generate, messages: tuple[Message, ...]) -> Key:

@@ -12,17 +12,11 @@ from __future__ import annotations
 import inspect
 import json
 from collections import defaultdict
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -30,7 +24,7 @@ from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import calls_of, contexts_of, json_value, text_of
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.python.returns import response_in
+from pytest_evals.models.python.returns import COUNTS, response_in
 
 MISSING = "traces need OpenTelemetry\n  fix: install pytest-model-evals[traces]"
 NO_SPANS = (
@@ -52,8 +46,7 @@ _LLM = frozenset({"chat", "text_completion", "generate_content"})
 _AGENT = frozenset({"invoke_agent", "create_agent"})
 
 
-@dataclass(slots=True, kw_only=True)
-class _Span:
+class _Span(NamedTuple):
     """A finished span: its kind is ``tool``, ``llm``, ``agent``, ``retrieval`` or
     empty."""
 
@@ -82,11 +75,10 @@ class CaseTrace:
             for one in spans
             if one.kind == "llm" and not any(up.kind == "llm" for up in _up(one, known))
         ]
+        retrievals = (one for one in spans if one.kind == "retrieval")
         found: dict[str, Any] = {
             "calls": calls_of(calls),
-            "contexts": contexts_of(
-                text for one in spans if one.kind == "retrieval" for text in _texts(one)
-            ),
+            "contexts": contexts_of(chain.from_iterable(map(_texts, retrievals))),
         }
         if models:
             found["usage"] = {"requests": len(models)} | _tokens(models)
@@ -115,11 +107,7 @@ class Traces:
 
     def __init__(self) -> None:
         """Add a span processor to the application's tracer provider; set one if there
-        is none.
-
-        Raises:
-            ModelError: OpenTelemetry is not installed.
-        """
+        is none; ``ModelError`` if OpenTelemetry is not installed."""
         try:
             from opentelemetry import trace
             from opentelemetry.sdk.trace import TracerProvider
@@ -140,11 +128,7 @@ class Traces:
     @contextmanager
     def case(self) -> Iterator[CaseTrace]:
         """Collect the spans of the code inside as those of a case: it runs in a span
-        that begins a trace.
-
-        Raises:
-            ModelError: The application's sampler drops the trace.
-        """
+        that begins a trace. ``ModelError`` if the application's sampler drops it."""
         from opentelemetry.context import Context
 
         start = self._tracer.start_as_current_span("pytest_evals case", Context())
@@ -219,14 +203,11 @@ def response_of(traced: TracedValue) -> Response:
         raise SpanError(NO_SPANS)
     found = traced.trace.fields()
     usage = found.get("usage") or {}
-    if "input_tokens" in usage and not response.n_prompt_tokens:
-        found["n_prompt_tokens"] = usage["input_tokens"]
-    if "output_tokens" in usage and not response.n_tokens:
-        found["n_tokens"] = usage["output_tokens"]
-    return replace(
-        response,
-        **{name: one for name, one in found.items() if not getattr(response, name)},
-    )
+    for key, name in COUNTS.items():
+        if key in usage:
+            found[name] = usage[key]
+    missing = {name: one for name, one in found.items() if not getattr(response, name)}
+    return replace(response, **missing)
 
 
 def _processor(traces: Traces) -> Any:
@@ -297,11 +278,10 @@ def _call(span: _Span, known: Mapping[int, _Span]) -> dict[str, Any]:
     elif result is not None:
         call["result"] = _json(result)
     above = [*_up(span, known)]
-    for kind, key in (("tool", "parent"), ("agent", "agent")):
+    for kind, key, name in (("tool", "parent", _id), ("agent", "agent", _agent)):
         nearest = next((one for one in above if one.kind == kind), None)
         if nearest is not None:
-            is_tool = kind == "tool"
-            call[key] = _id(nearest) if is_tool else _agent(nearest)
+            call[key] = name(nearest)
     return call
 
 

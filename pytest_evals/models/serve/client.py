@@ -59,12 +59,8 @@ class RunningServer:
 
     def __init__(self, order: Order) -> None:
         """Start the server, or use the running one of an equal order; returns when it
-        is ready.
-
-        Raises:
-            ModelError: It cannot be started, ends, or is not ready in time; with the
-                end of its log.
-        """
+        is ready. If it cannot be started, ends, or is not ready in time, a
+        ``ModelError`` has the end of its log."""
         self._order = order
         self.ended = threading.Event()
         """Set when the server has ended during the run."""
@@ -108,11 +104,8 @@ class RunningServer:
         self._connection.close()
 
     def restart(self) -> None:
-        """Start a server that has ended again.
-
-        Raises:
-            ModelError: It has ended as often as ``restart`` allows.
-        """
+        """Start a server that has ended again; ``ModelError`` if it has ended as often
+        as ``restart`` allows."""
         self._let_go()
         self._connect()
 
@@ -179,10 +172,8 @@ def share() -> dict[str, str]:
     """Start the supervisor for the workers of this process; return the variables of
     their environment by which they find it."""
     with _Session.lock:
-        if _Session.owner is None:
-            _Session.owner = _owner()
         _Session.is_shared = True
-        return {_ADDRESS: _Session.owner.address}
+        return {_ADDRESS: _owned_address()}
 
 
 def end_all() -> None:
@@ -194,21 +185,20 @@ def end_all() -> None:
         owner.close()
 
 
-def _owner() -> _Owner:
-    if not hasattr(socket, "AF_UNIX") or os.name != "posix":
-        raise OptionError("servers are started on Linux and macOS only")
-    atexit.register(end_all)
-    return _Owner()
+def _owned_address() -> str:
+    """The address of this process's supervisor, which is started if necessary."""
+    if _Session.owner is None:
+        if not hasattr(socket, "AF_UNIX") or os.name != "posix":
+            raise OptionError("servers are started on Linux and macOS only")
+        atexit.register(end_all)
+        _Session.owner = _Owner()
+    return _Session.owner.address
 
 
 def _hold() -> str:
     """Count a server; return the supervisor's address."""
     with _Session.lock:
-        address = os.environ.get(_ADDRESS)
-        if not address:
-            if _Session.owner is None:
-                _Session.owner = _owner()
-            address = _Session.owner.address
+        address = os.environ.get(_ADDRESS) or _owned_address()
         _Session.n_held += 1
     return address
 

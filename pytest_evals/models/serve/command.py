@@ -1,17 +1,22 @@
-"""The command of a server: what is started, and what of it identifies the model."""
+"""The command of a server: what is started, what of it identifies the model, and its
+log."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_words
 
+_PREFIX, _SUFFIX = "evals-server-", ".log"
 PORT = "{port}"
 _TAKE_PORT = frozenset({"llama-server", "llama_cpp", "sglang", "transformers", "vllm"})
 """Programs and modules whose servers take ``--port N``."""
@@ -73,15 +78,10 @@ class Command:
     def masked(self) -> Command:
         """The command without secrets, which are learned."""
         variables = masked_words([f"{k}={v}" for k, v in self.environment.items()])
+        values = (one.partition("=")[2] for one in variables)
         return Command(
             words=tuple(masked_words(self.words)),
-            environment=dict(
-                zip(
-                    self.environment,
-                    (one.partition("=")[2] for one in variables),
-                    strict=True,
-                )
-            ),
+            environment=dict(zip(self.environment, values, strict=True)),
         )
 
     def __str__(self) -> str:
@@ -93,15 +93,9 @@ class Command:
 
 
 def read_command(text: str) -> Command:
-    """Split a command.
-
-    ``--port {port}`` is added to the commands of vLLM, SGLang, llama.cpp and
-    Transformers if they have no port.
-
-    Raises:
-        OptionError: A quote is not closed, or the program or the place of the port is
-            missing.
-    """
+    """Split a command; ``OptionError`` if a quote is not closed, or the program or the
+    place of the port is missing. ``--port {port}`` is added to the commands of vLLM,
+    SGLang, llama.cpp and Transformers if they have no port."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -130,12 +124,28 @@ def _takes_port(words: list[str]) -> bool:
 
 
 def _without_address(words: tuple[str, ...]) -> Iterator[str]:
-    skips = False
-    for word in words:
-        is_value, skips = skips, False
-        if is_value or re.match(r"--(host|port)=", word):
-            continue
-        if word in ("--host", "--port"):
-            skips = True
-            continue
-        yield word
+    options = ("--host", "--port")
+    for before, word in pairwise(("", *words)):
+        is_value = before in options and word not in options
+        if not (is_value or word in options or re.match(r"--(host|port)=", word)):
+            yield word
+
+
+def new_log() -> str:
+    """Create an empty log, a temporary file that is copied into the run's folder."""
+    handle, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
+    os.close(handle)
+    return path
+
+
+def log_of(info: Mapping[str, Any]) -> Path | None:
+    """The log that a model's info names; ``None`` for any file that is not such a log,
+    since the info of a custom model may contain any values."""
+    server = info.get("server")
+    given = server.get("log") if isinstance(server, Mapping) else None
+    if not isinstance(given, str):
+        return None
+    path = Path(given)
+    is_ours = path.name.startswith(_PREFIX) and path.suffix == _SUFFIX
+    is_ours = is_ours and path.parent == Path(tempfile.gettempdir())
+    return path if is_ours and not path.is_symlink() else None

@@ -1,44 +1,103 @@
-"""Model kind ``serve``: a command that starts an OpenAI-compatible server."""
+"""Model kind ``serve``: a command that starts an OpenAI-compatible server. Arguments of
+its specs say how the server is treated; the others are those of the ``openai:`` model
+that it becomes."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Request
-from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.masking.registry import learned
 from pytest_evals.models import registry
-from pytest_evals.models.registry import HashFile, ModelKind, TaskRequirements
-from pytest_evals.models.serve.log import new_log
-from pytest_evals.models.serve.settings import (
-    ServeSettings,
-    argument_names,
-    read_settings,
+from pytest_evals.models.registry import HashFile, ModelKind
+from pytest_evals.models.serve.command import Command, new_log, read_command
+from pytest_evals.models.spec import (
+    Arguments,
+    ModelSpec,
+    argument,
+    readers_of,
+    seconds,
+    whole,
 )
-from pytest_evals.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from pytest_evals.models.serve.client import Order
 
 
-def _check(spec: ModelSpec) -> None:
-    registry.check_spec(read_settings(spec).served)
+SERVED = "openai"
+"""The kind of model that a started server is."""
+_ARGUMENTS = Arguments("serve")
+_UNKNOWN = "its own name"
+"""The served model's name while it is unknown."""
+
+
+def _path(kind: Arguments, name: str, value: str) -> str:
+    if not value.startswith("/"):
+        raise kind.wrong(name, value, "; write a path on the server, such as /health")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """A command and how its server is treated; most fields are arguments."""
+
+    command: Command
+    served: ModelSpec
+    """The spec of the model behind the server, without its address."""
+    model: str = argument(Arguments.text, "")
+    """The model's name on the server; empty for the first one that it lists."""
+    ready: str = argument(_path, "/v1/models")
+    """The path that answers when the server is ready."""
+    startup_timeout: float = argument(seconds, 600.0)
+    """Seconds until the server must be ready."""
+    restart: int = argument(whole(0), 0)
+    """How often a server that ends during the run is started again."""
+    parallel: bool = argument(Arguments.flag, False)
+    """Whether it may run at the same time as others with this argument."""
+
+
+def argument_names() -> Collection[str]:
+    """Names of all arguments: the command ends at the first of them."""
+    return {*readers_of(ServeSettings), *registry.KINDS[SERVED].arguments} - {
+        "base_url"
+    }
+
+
+def read_settings(spec: ModelSpec) -> ServeSettings:
+    """The settings of a spec; ``OptionError`` if the command cannot be split or has no
+    place for a port, or an argument is unknown or has a bad value."""
+    own = readers_of(ServeSettings)
+    if "base_url" in spec.arguments:
+        raise OptionError(
+            "the serve model takes no base_url: it knows the server's address"
+        )
+    ours = {name: value for name, value in spec.arguments.items() if name in own}
+    others = {name: value for name, value in spec.arguments.items() if name not in own}
+    if others.keys() - argument_names():  # the message of the kind that has most
+        registry.KINDS[SERVED].check(
+            ModelSpec(kind=SERVED, target="x", arguments=others)
+        )
+    given = _ARGUMENTS.read(replace(spec, arguments=ours), ServeSettings, {})
+    return ServeSettings(
+        command=read_command(spec.target),
+        served=ModelSpec(
+            kind=SERVED,
+            target=given.get("model") or _UNKNOWN,
+            arguments={**others, "base_url": "http://127.0.0.1/v1"},
+        ),
+        **given,
+    )
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check that the program exists; nothing is started.
-
-    Raises:
-        OptionError: The program does not exist.
-    """
+    """Check that the program exists; nothing is started."""
     settings = read_settings(spec)
     program = settings.command.words[0]
     if shutil.which(program) is None:
@@ -50,11 +109,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Start the server of a spec, or use the running one, and open its model.
-
-    Raises:
-        ModelError: It cannot be started, ends, or is not ready in time.
-    """
+    """Start the server of a spec, or use the running one, and open its model."""
     from pytest_evals.models.serve.client import RunningServer
     from pytest_evals.models.serve.model import ServedModel, facts_of
 
@@ -110,10 +165,6 @@ def _order(settings: ServeSettings) -> Order:
     )
 
 
-def _why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    return registry.why_unfit(read_settings(spec).served, needs)
-
-
 def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
     """The command without port, host and secrets, and the model's own fingerprint."""
     settings = read_settings(spec)
@@ -123,18 +174,14 @@ def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | No
     return {**found, "url": "", "serve": settings.command.identity}
 
 
-def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan | None:
-    return registry.spend_plan(read_settings(spec).served, requests)
-
-
 SERVE = ModelKind(
     name="serve",
     example="serve:vllm serve org/name",
     open=_open,
-    check=_check,
+    check=lambda spec: registry.check_spec(read_settings(spec).served),
     check_ready=_check_ready,
-    why_unfit=_why_unfit,
+    why_unfit=lambda spec, needs: registry.why_unfit(read_settings(spec).served, needs),
     fingerprint=_fingerprint,
-    spend_plan=_spend_plan,
+    spend_plan=lambda spec, sent: registry.spend_plan(read_settings(spec).served, sent),
     ends_command=argument_names,
 )

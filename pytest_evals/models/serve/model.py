@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import Request as HttpRequest
 
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Request, Response
 from pytest_evals.models.serve.client import RunningServer
+from pytest_evals.models.serve.supervisor import DIRECT
 
-_DIRECT = build_opener(ProxyHandler({}))
 _ASK_S = 30.0
 _LOOK_S = 0.2
 _NOTICE_S = 1.0
@@ -33,11 +32,8 @@ class ServedModel(AdaptedModel):
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Answer all requests. If the server ends, it is started again as
-        often as its spec allows, and gets the requests that it has not answered.
-
-        Raises:
-            ModelError: It ended once more; with the end of its log.
-        """
+        often as its spec allows, and gets the requests that it has not answered; if it
+        ends once more, a ``ModelError`` has the end of its log."""
         left = dict(enumerate(requests))
         while left:
             positions = [*left]
@@ -91,29 +87,15 @@ class ServedModel(AdaptedModel):
 def facts_of(address: str, key: str) -> tuple[str, str]:
     """The name of the first model that a server lists, and the server's version; empty
     if it does not report them. ``key``: the server's API key, if it has one."""
-    models = _asked(f"{address}/v1/models", key)
-    version = _asked(f"{address}/version", key)
-    return _of(models, lambda m: m["data"][0]["id"]), _of(
-        version, lambda v: v["version"]
-    )
+    name = _asked(f"{address}/v1/models", key, lambda reply: reply["data"][0]["id"])
+    return name, _asked(f"{address}/version", key, lambda reply: reply["version"])
 
 
-def _of(reply: Any, read: Callable[[Any], Any]) -> str:
+def _asked(url: str, key: str, read: Callable[[Any], Any]) -> str:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        found = read(reply)
-    except (KeyError, IndexError, TypeError):
+        with DIRECT.open(HttpRequest(url, headers=headers), timeout=_ASK_S) as reply:
+            found = read(json.loads(reply.read()))
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
         return ""
     return found if isinstance(found, str) else ""
-
-
-def _asked(url: str, key: str) -> Any:
-    from urllib.request import Request as HttpRequest
-
-    request = HttpRequest(
-        url, headers={"Authorization": f"Bearer {key}"} if key else {}
-    )
-    try:
-        with _DIRECT.open(request, timeout=_ASK_S) as reply:
-            return json.loads(reply.read())
-    except (HTTPError, OSError, ValueError):
-        return None

@@ -44,7 +44,7 @@ _OTHER_PORTS = 3
 _LISTEN = "0A"
 """State of a socket in ``/proc/net/tcp``."""
 _REMOVE_S = 30.0
-_DIRECT = build_opener(ProxyHandler({}))
+DIRECT = build_opener(ProxyHandler({}))
 
 
 class Server:
@@ -67,13 +67,8 @@ class Server:
         self._mark = f"{os.getpid()}-{id(self)}-"
 
     @property
-    def has_ended(self) -> bool:
-        """Whether it was started and does not run."""
-        return self._process is not None and self._process.poll() is not None
-
-    @property
     def code(self) -> int | None:
-        """Exit status; ``None`` while it runs."""
+        """Exit status; ``None`` while it runs, and before."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
@@ -110,24 +105,19 @@ class Server:
         return self._why_unready()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        order = self.order
+        order, port = self.order, str(self.port)
+        words = [word.replace("{port}", port) for word in order["words"]]
         variables = order["environment"].items()
+        given = {name: value.replace("{port}", port) for name, value in variables}
         return subprocess.Popen(
-            [self._filled(word) for word in order["words"]],
+            words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=order["folder"],
-            env={
-                **os.environ,
-                **{name: self._filled(value) for name, value in variables},
-                _MARK: self._mark,
-            },
+            env={**os.environ, **given, _MARK: self._mark},
             start_new_session=True,
         )
-
-    def _filled(self, text: str) -> str:
-        return text.replace("{port}", str(self.port))
 
     def _log(self) -> None:
         """Write the log without secrets; notify the holders when the server ends."""
@@ -209,10 +199,8 @@ class Server:
             return True
         try:
             os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # macOS, for a group of ended processes
-            return False
+        except (ProcessLookupError, PermissionError):
+            return False  # the latter on macOS, for a group of ended processes
         return True
 
     def _is_of_others(self) -> bool:
@@ -259,7 +247,7 @@ class Supervisor:
             _send(connection, {"error": server.error, **server.last_words()})
             return
         _send(connection, {"port": server.port, "n_starts": server.n_starts})
-        if server.has_ended:
+        if server.code is not None:
             _send(connection, server.last_words())
         while connection.recv(1):  # nothing is sent: until it is closed
             pass
@@ -287,7 +275,7 @@ class Supervisor:
             starts = server is None
             if server is None:
                 server = self._servers[key] = Server(order)
-            elif server.has_ended and not server.error:
+            elif server.code is not None and not server.error:
                 if server.n_starts > order["restart"]:
                     server.error = f"the server ended, {_status(server.code)}"
                 else:
@@ -333,7 +321,7 @@ def _send(connection: socket.socket, reply: dict[str, Any]) -> None:
 
 def _answers(address: str) -> bool:
     try:
-        with _DIRECT.open(address, timeout=5) as reply:
+        with DIRECT.open(address, timeout=5) as reply:
             return bool(200 <= reply.status < 300)
     except HTTPError as error:
         return error.code in (401, 403)  # it is up, and wants a key

@@ -22,8 +22,8 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.models.http.retries import Backoff
+from pytest_evals.models.python.kind import read_settings
 from pytest_evals.models.python.model import PythonModel
-from pytest_evals.models.python.settings import read_settings
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.overview.counts import latency_line
 
