@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import (
@@ -138,21 +138,21 @@ class Section:
         self.problem(key, unknown_name(noun, value, known), fix)
         return default
 
-    def section(self, key: str) -> Section | None:
+    def section(self, key: str) -> Self | None:
         """Return a nested mapping, or ``None``."""
         values = self.take(key, dict, {})
         if key not in self.values or self.values[key] is None:
             return None
-        return Section(self.file, self.problems, values, (*self.steps, key))
+        return type(self)(self.file, self.problems, values, (*self.steps, key))
 
-    def entries(self, key: str, first: str = "") -> list[Section]:
+    def entries(self, key: str, first: str = "") -> list[Self]:
         """Return a list of mappings as sections. ``first``: key of an entry for which a
         string may be meant."""
         sections = []
         for number, entry in enumerate(self.take(key, list, [])):
             steps = (*self.steps, key, number)
             if isinstance(entry, dict):
-                sections.append(Section(self.file, self.problems, entry, steps))
+                sections.append(type(self)(self.file, self.problems, entry, steps))
                 continue
             shown = described(entry)
             what = f"each entry of {key} must be a mapping, not {shown}"

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.metadata_keys import CHOICES
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.filters import read_actions
 from pytest_evals.guests.latticeflow.metrics.measures import (
-    FinalName,
     ScorerValue,
-    final_names,
+    with_final_names,
 )
-from pytest_evals.guests.latticeflow.metrics.trials import Trials, read_trials
-from pytest_evals.guests.latticeflow.parameters import (
-    Parameter,
-    ParameterValue,
-    resolve_values,
-)
+from pytest_evals.guests.latticeflow.metrics.reader import Trials, read_trials
+from pytest_evals.guests.latticeflow.parameters import Parameter, resolve_values
 from pytest_evals.guests.latticeflow.policy import PolicySubject
 from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.recipe import (
@@ -30,56 +25,27 @@ from pytest_evals.guests.latticeflow.recipe import (
     EarlierTask,
     SampleRecipe,
 )
-from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY
+from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY, TaskUse
 from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.guests.latticeflow.solvers.reader import read_solver
 from pytest_evals.guests.latticeflow.suite import EntitySuite
-from pytest_evals.guests.latticeflow.system_task import (
-    OneRow,
-    evidence_metric,
-    read_system_task,
-)
+from pytest_evals.guests.latticeflow.system_task import read_system_task
 from pytest_evals.guests.latticeflow.task_file import (
     DATASET_KEY,
-    DatasetColumn,
+    Columns,
     DatasetKeys,
     SampleRows,
     Samples,
-    Subsample,
-    TaskDataset,
     TaskEntity,
     aligned_names,
+    check_columns,
+    load_samples,
     read_task_dataset,
     with_all_samples,
 )
 from pytest_evals.guests.latticeflow.task_models import TaskModels, refuse_identical
-from pytest_evals.prompts.identical_prompts import (
-    ALLOWED,
-    are_allowed,
-)
-
-
-def _no_earlier(key: str, place: Place) -> AssembledTask:
-    what = f"unknown result {key!r}: this task is run on its own"
-    fix = "name a specification of the same evaluation and run the run file"
-    raise TaskFileError([Problem(what, place, fix)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskUse:
-    """How a task is used: on its own, or by a specification of an evaluation."""
-
-    name: str
-    place: Place
-    config: Mapping[str, ParameterValue] = field(default_factory=dict)
-    model: str = ""  # key of the tested model, if it is set
-    subsample: Subsample | None = None  # samples to run; None for all
-    n_trials: int = 0  # per sample; 0 for the task's own number
-    evaluation: str = ""  # key of the evaluation
-    earlier: Callable[[str, Place], AssembledTask] = _no_earlier
-    """Returns another task of the evaluation, by the key of its specification and the
-    place of the reference."""
+from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +59,9 @@ class AssembledTask:
     rows: SampleRows | None = None
 
 
+Earlier = Callable[[str, Place], AssembledTask]
+"""Key of another specification of the evaluation and place of the reference → its
+task."""
 _VALUE = 'value: "{{ solver_output.output | string'
 _REMEDIES = {
     "whitespace": f'set {_VALUE} | trim }}}}"',
@@ -104,9 +73,11 @@ _REMEDIES = {
 """Cause of wrong answers → the change of a task with string_equals."""
 
 
-def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
+def assemble(
+    task: TaskEntity, use: TaskUse, suite: EntitySuite, earlier: Earlier
+) -> AssembledTask:
     """Build the task. Raises ``TaskFileError`` with all problems of its definition."""
-    builder = _TaskBuilder(task, use, suite)
+    builder = _TaskBuilder(task, use, suite, earlier)
     if builder.problems:  # missing values would cause follow-up errors everywhere
         raise TaskFileError(builder.problems)
     result = builder.system() if task.is_system else builder.benchmark()
@@ -118,9 +89,12 @@ def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTas
 class _TaskBuilder:
     """Builds one task and collects the problems of its definition."""
 
-    def __init__(self, task: TaskEntity, use: TaskUse, suite: EntitySuite) -> None:
+    def __init__(
+        self, task: TaskEntity, use: TaskUse, suite: EntitySuite, earlier: Earlier
+    ) -> None:
         self.problems: list[Problem] = []
         self._task, self._use, self._suite = task, use, suite
+        self._earlier_task = earlier
         self._warnings = list(task.warnings)
         self._names = aligned_names(task.file.values.get("definition"))
         self._values = resolve_values(
@@ -132,25 +106,17 @@ class _TaskBuilder:
             Values(self._values, aligned=self._names),
             self.problems,
         )
-        section = Section(filled, self.problems).section("definition")
+        section = Fields(filled, self.problems).section("definition")
         assert section is not None, "a task that was read has a definition"
         self._definition = section
         for key in ("type", "evaluated_entity_type"):
             section.raw(key)
 
     def system(self) -> AssembledTask:
-        recipe = read_system_task(self._definition, self._use.name)
+        task = read_system_task(self._definition, self._common())
         self._definition.close("the definition of a system task")
-        task = Task(
-            **self._common(),
-            rows=OneRow(),
-            ask=recipe.ask,
-            score=recipe.score,
-            metrics=(evidence_metric(),),
-            asks_model=False,
-            warnings=lambda: tuple(self._warnings),
-        )
-        return AssembledTask(task=task, subjects=(self._subject(),))
+        task = replace(task, warnings=lambda: tuple(self._warnings))
+        return AssembledTask(task=task, subjects=self._subjects(()))
 
     def benchmark(self) -> AssembledTask | None:
         definition = self._definition
@@ -183,31 +149,27 @@ class _TaskBuilder:
         rows, source = self._rows(keys, scorers), None
         if earlier is not None:
             rows, source = self._later_rows(earlier, scorers)
-        values = [value for one in scorers for value in one.metric_values]
-        names = final_names(values)
         recipe = SampleRecipe(
             task=self._use.name,
             sample=rows.sample,
             id=rows.id,
             solver=solver,
-            scorers=with_all_samples(scorers, rows),
-            metric_values=[(a.name, b) for a, b in zip(names, values, strict=True)],
+            scorers=[with_all_samples(one, rows) for one in scorers],
+            values=with_final_names([x for one in scorers for x in one.metric_values]),
             actions=actions,
             trials=trials,
             earlier=source,
         )
-        return self._assembled(recipe, rows, names, models, earlier)
+        return self._assembled(recipe, rows, models, earlier)
 
     def _assembled(
         self,
         recipe: SampleRecipe,
         rows: SampleRows,
-        names: Sequence[FinalName],
         models: TaskModels,
         earlier: AssembledTask | None,
     ) -> AssembledTask:
-        values = [value for _, value in recipe.metric_values]
-        metrics = [one.named(name) for one, name in zip(values, names, strict=True)]
+        metrics = [one.how for one in recipe.values]
         if recipe.makes_rows:  # none of them is a plain mean over samples
             metrics = [replace(one, is_mean=False) for one in metrics]
         called = [one.models for one in recipe.scorers]
@@ -233,7 +195,7 @@ class _TaskBuilder:
             metric_for=lambda _name, _filter: None,
             warnings=lambda: (*self._warnings, *rows.warnings),
         )
-        subjects = self._subjects(names, values) or (self._subject(),)
+        subjects = self._subjects(recipe.values)
         return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
 
     def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
@@ -244,29 +206,29 @@ class _TaskBuilder:
             recipe, lambda: len(rows.loaded.samples), self._use.place
         )
 
-    def _subjects(
-        self, names: Sequence[FinalName], values: Sequence[ScorerValue]
-    ) -> tuple[PolicySubject, ...]:
-        return tuple(
-            self._subject(
+    def _subjects(self, values: Sequence[ScorerValue]) -> tuple[PolicySubject, ...]:
+        """Return the values for policies; without any, one whose names are unknown."""
+        subject = PolicySubject(
+            evaluation=self._use.evaluation, specification=self._use.name
+        )
+        found = tuple(
+            replace(
+                subject,
                 scorer=one.scorer,
                 metric=one.metric,
-                name="" if one.later else final.name,
+                name="" if one.later else one.how.name,
                 own="" if one.later else one.name,
-                prefix=final.prefix,
+                prefix=one.prefix,
             )
-            for one, final in zip(values, names, strict=True)
+            for one in values
         )
-
-    def _subject(self, **more: str) -> PolicySubject:
-        use = self._use
-        return PolicySubject(evaluation=use.evaluation, specification=use.name, **more)
+        return found or (subject,)
 
     def _trials(self) -> Trials | None:
         """Return the trials; the specification's number overrides the task's."""
         section = self._definition.section("trials")
         own = read_trials(section) if section is not None else None
-        n = self._use.n_trials
+        n = self._use.sizes.n_trials
         if not n:
             return own
         return replace(own, n=n) if own is not None else Trials(n=n)
@@ -286,22 +248,23 @@ class _TaskBuilder:
 
     def _rows(self, keys: DatasetKeys, scorers: Sequence[SampleScorer]) -> SampleRows:
         has_place = "dataset" in self._definition.values
-        dataset = TaskDataset(
-            keys=keys.datasets,
-            place=self._definition.place("dataset") if has_place else self._use.place,
-            needs_equal=any(one.score_samples is None for one in scorers),
-            columns=self._columns(),
-        )
-        suite = self._suite
-        return SampleRows(
-            lambda: dataset.load(suite), suite.options, self._use.subsample
-        )
+        place = self._definition.place("dataset") if has_place else self._use.place
+        needs_equal = any(one.score_samples is None for one in scorers)
+        suite, columns = self._suite, self._columns()
+
+        def load() -> Samples:
+            tables = {
+                name: suite.rows(key, place) for name, key in keys.datasets.items()
+            }
+            return load_samples(tables, columns, place, needs_equal=needs_equal)
+
+        return SampleRows(load, suite.options, self._use.sizes)
 
     def _earlier(self, key: str) -> AssembledTask | None:
         """Return the task whose results are this one's samples; ``None`` if invalid."""
         place = self._definition.place("dataset")
         try:
-            result = self._use.earlier(key, place)
+            result = self._earlier_task(key, place)
         except TaskFileError as error:
             self.problems += error.problems
             return None
@@ -321,8 +284,7 @@ class _TaskBuilder:
         if any(one.score_samples is not None for one in scorers):
             what = "python_all_samples needs all results before they exist"
             raise TaskFileError([Problem(what, place, "type: python")])
-        columns = TaskDataset(keys={}, place=place, columns=self._columns())
-        columns.check_columns(RESULT_COLUMNS)
+        check_columns(self._columns(), RESULT_COLUMNS)
 
         def load() -> Samples:
             ids = [recipe.id(i) for i in own.own]
@@ -334,7 +296,7 @@ class _TaskBuilder:
         source = EarlierTask(
             lambda i: recipe.as_sample(own.own[i]), recipe.calls_models
         )
-        rows = SampleRows(load, self._suite.options, self._use.subsample)
+        rows = SampleRows(load, self._suite.options, self._use.sizes)
         return rows, source
 
     def _common(self) -> dict[str, Any]:
@@ -347,7 +309,7 @@ class _TaskBuilder:
             "evaluation": use.evaluation,
             "parameters": dict(self._values),
             "model": use.model,
-            "num_samples": use.subsample.n if use.subsample is not None else None,
+            "num_samples": use.sizes.n_samples or None,
             "definition": self._definition.values,
             **({CHOICES: GENERATE} if self._parses_choices else {}),
         }
@@ -369,9 +331,9 @@ class _TaskBuilder:
             isinstance(one, dict) and one.get("type") == MCQA for one in scorers
         )
 
-    def _columns(self) -> Sequence[DatasetColumn]:
+    def _columns(self) -> Columns:
         return [
-            DatasetColumn(one.key, str(self._values[one.key]), one.place)
+            (one, str(self._values[one.key]))
             for one in self._task.parameters
             if one.type == "dataset_column" and self._values.get(one.key) is not None
         ]

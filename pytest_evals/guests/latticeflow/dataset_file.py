@@ -13,15 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import (
-    need,
-    read_header,
-    read_typed,
-    required_name,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.filters import (
     SampleFilter,
     matching_rows,
@@ -48,7 +42,7 @@ class GeneratedSource(NamedTuple):
     generator: str
     n: int
     config: Mapping[str, Any]  # values of the generator's parameters
-    section: Section
+    section: Fields
     place: Place
 
 
@@ -95,8 +89,8 @@ class DatasetFile:
 def read_dataset(entity: Entity) -> DatasetFile:
     """Return the dataset of a file."""
     problems: list[Problem] = []
-    top = Section(entity.file, problems)
-    header = read_header(top, "a dataset", ("key", "display_name"))
+    top = Fields(entity.file, problems)
+    header = top.header("a dataset", ("key", "display_name"))
     load: Load | None = None
     filters: list[SampleFilter] = []
     given = [key for key in _ORIGINS if top.raw(key) is not None]
@@ -120,17 +114,17 @@ def read_dataset(entity: Entity) -> DatasetFile:
     return DatasetFile(header.key, load, tuple(filters), entity.place)
 
 
-def _source(section: Section) -> Load | None:
+def _source(section: Fields) -> Load | None:
     kind = section.values.get("type")
     if kind in _TRACES:
         what = f"source type {kind!r} imports from another service, which is "
         fix = "export the traces to JSONL and use type: local"
         section.problem("type", f"{what}not supported", fix)
         return None
-    return read_typed(section, "source type", "a source", _SOURCES)
+    return section.typed("source type", "a source", _SOURCES)
 
 
-def _local(section: Section) -> Load | None:
+def _local(section: Fields) -> Load | None:
     path, place = _path(section, "file_path"), section.place("file_path")
     if path is None:
         return None
@@ -140,15 +134,15 @@ def _local(section: Section) -> Load | None:
     return lambda loading: table_rows(path, place, typed=loading.typed)
 
 
-def _path(section: Section, key: str) -> Path | None:
-    text = required_name(section, key, "./data")
+def _path(section: Fields, key: str) -> Path | None:
+    text = section.required_name(key, "./data")
     if not text:
         return None
     path = section.place(key).path.parent / os.path.expanduser(text)
     return Path(os.path.normpath(path))
 
 
-def _folder(section: Section) -> Load | None:
+def _folder(section: Fields) -> Load | None:
     path, place = _path(section, "directory_path"), section.place("directory_path")
     extension = section.text("extension").removeprefix(".").lower()
     if path is None:
@@ -156,8 +150,8 @@ def _folder(section: Section) -> Load | None:
     return lambda _loading: folder_rows(path, extension, place)
 
 
-def _url(section: Section) -> Load | None:
-    url = required_name(section, "url", "https://example.org/rows.jsonl")
+def _url(section: Fields) -> Load | None:
+    url = section.required_name("url", "https://example.org/rows.jsonl")
     place = section.place("url")
     if not url:
         return None
@@ -167,9 +161,9 @@ def _url(section: Section) -> Load | None:
     return lambda loading: download(url, place, typed=loading.typed)
 
 
-def _hub(section: Section) -> Load | None:
-    path = required_name(section, "path", "org/name")
-    split = required_name(section, "split", "test")
+def _hub(section: Fields) -> Load | None:
+    path = section.required_name("path", "org/name")
+    split = section.required_name("split", "test")
     arguments = section.take("load_dataset_kwargs", dict, {})
     if "split" in arguments:
         what = "load_dataset_kwargs must not contain split"
@@ -181,15 +175,15 @@ def _hub(section: Section) -> Load | None:
     return lambda loading: load(loading.base)
 
 
-def _generated(top: Section) -> Load | None:
+def _generated(top: Fields) -> Load | None:
     section = top.section("generator_specification")
     if section is None:
         return None
-    need(section, "dataset_generator_key", "my-generator")
+    section.need("dataset_generator_key", "my-generator")
     generator = section.name("dataset_generator_key")
-    need(section, "num_samples", "10")
+    section.need("num_samples", "10")
     n = section.whole("num_samples", 1, 1)
-    need(section, "dataset_generator_config", "{}")
+    section.need("dataset_generator_config", "{}")
     config = section.take("dataset_generator_config", dict, {})
     section.close("generator_specification")
     if generator is None:
@@ -199,7 +193,7 @@ def _generated(top: Section) -> Load | None:
     return lambda loading: loading.generate(source)
 
 
-_SOURCES: Mapping[str, Callable[[Section], Load | None]] = {
+_SOURCES: Mapping[str, Callable[[Fields], Load | None]] = {
     "local": _local,
     "folder": _folder,
     "url": _url,

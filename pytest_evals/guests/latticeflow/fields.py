@@ -1,8 +1,8 @@
-"""Reads the fields that sections of LatticeFlow's files share: headers, required keys,
-templates, and sections whose ``type`` selects a reader.
+"""Fields that sections of LatticeFlow's files share: headers, required keys, templates,
+and sections whose ``type`` selects a reader.
 
-All functions add errors to the problems of their section, and return a value that can
-be used nevertheless: a file with problems is refused once all of it is read.
+All methods add errors to the problems of their section, and return a value that can be
+used nevertheless: a file with problems is refused once all of it is read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import (
-    Place,
-    Problem,
-    TaskFileError,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
@@ -33,159 +29,136 @@ class Header(NamedTuple):
     """Header of an entity."""
 
     key: str
-    display_name: str
     tags: tuple[str, ...]
 
 
-def read_header(
-    top: Section, owner: str, required: Sequence[str], *, provided: bool = False
-) -> Header:
-    """Return the header of an entity. ``owner``: its kind, for messages, such as ``a
-    task``; ``provided``: whether its key may start with that of a provider."""
-    key, name = top.text("key"), top.text("display_name")
-    top.text("description")
-    top.text("long_description")
-    for one in required:
-        need(top, one, "my-key" if one == "key" else '"…"')
-    if top.values.get("display_name") == "":
-        top.problem("display_name", "display_name is empty", 'display_name: "…"')
-    check_key(top, owner, provided=provided)
-    return Header(key, name, _tags(top))
+class Fields(Section):
+    """A mapping inside an entity file."""
 
+    def header(
+        self, owner: str, required: Sequence[str], *, provided: bool = False
+    ) -> Header:
+        """Return the header of an entity. ``owner``: its kind, for messages, such as
+        ``a task``; ``provided``: whether its key may start with that of a provider."""
+        key = self.text("key")
+        for one in ("display_name", "description", "long_description"):
+            self.text(one)
+        for one in required:
+            self.need(one, "my-key" if one == "key" else '"…"')
+        if self.values.get("display_name") == "":
+            self.problem("display_name", "display_name is empty", 'display_name: "…"')
+        self.check_key(owner, provided=provided)
+        tags = self.take("tags", list, [])
+        for number, tag in enumerate(tags):
+            if not isinstance(tag, str):
+                what = f"a tag must be a string, not {tag!r}"
+                self.entry_problem("tags", number, what, f"quote it: {str(tag)!r}")
+        return Header(key, tuple(tag for tag in tags if isinstance(tag, str)))
 
-def check_key(section: Section, owner: str, *, provided: bool = False) -> None:
-    """Report an invalid key (see :func:`read_header`). A key that is not a string is
-    reported where its value is read."""
-    key = section.values.get("key")
-    pattern = _PROVIDED if provided else _KEY
-    if not isinstance(key, str) or (pattern.fullmatch(key) and len(key) <= LONGEST):
-        return
-    allowed = f"letters, digits, _ and -, at most {LONGEST}"
-    fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]
-    what = f"the key of {owner} may contain {allowed}, not {key!r:.80}"
-    section.problem("key", what, f"key: {fix}")
+    def check_key(self, owner: str, *, provided: bool = False) -> None:
+        """Report an invalid key (see :meth:`header`). A key that is not a string is
+        reported where its value is read."""
+        key = self.values.get("key")
+        pattern = _PROVIDED if provided else _KEY
+        if not isinstance(key, str) or (pattern.fullmatch(key) and len(key) <= LONGEST):
+            return
+        allowed = f"letters, digits, _ and -, at most {LONGEST}"
+        fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]
+        what = f"the key of {owner} may contain {allowed}, not {key!r:.80}"
+        self.problem("key", what, f"key: {fix}")
 
+    def entry_problem(
+        self, key: str, entry: str | int, what: str, fix: str = ""
+    ) -> None:
+        """Report a problem at an entry of a list or mapping under a key."""
+        place = self.file.place(*self.steps, key, entry)
+        self.problems.append(Problem(what, place, fix))
 
-def _tags(top: Section) -> tuple[str, ...]:
-    tags = top.take("tags", list, [])
-    for number, tag in enumerate(tags):
-        if not isinstance(tag, str):
-            what = f"a tag must be a string, not {tag!r}"
-            entry_problem(top, "tags", number, what, f"quote it: {str(tag)!r}")
-    return tuple(tag for tag in tags if isinstance(tag, str))
+    def need(self, key: str, example: str, what: str = "") -> bool:
+        """Return whether a key has a value; if not, report that it is missing."""
+        if self.raw(key) is not None:
+            return True
+        self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+        return False
 
+    def required_text(self, key: str, example: str = "…") -> str:
+        """Return a required string, empty if it is missing."""
+        return self.text(key) if self.need(key, f'"{example}"') else ""
 
-def entry_problem(
-    section: Section, key: str, entry: str | int, what: str, fix: str = ""
-) -> None:
-    """Report a problem at an entry of a list or mapping under a key."""
-    place = section.file.place(*section.steps, key, entry)
-    section.problems.append(Problem(what, place, fix))
+    def required_name(self, key: str, example: str, what: str = "") -> str:
+        """Return a required string that must not be empty; empty if it is missing."""
+        value = self.name(key)
+        if value is None:
+            self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+        return value or ""
 
+    def required_key(self, owner: str, example: str) -> str:
+        """Return the required key of an entry."""
+        key = self.required_name("key", example, f"{owner} needs a key")
+        if key:
+            self.check_key(owner)
+        return key
 
-def need(section: Section, key: str, example: str, what: str = "") -> bool:
-    """Return whether a key has a value; if not, report that it is missing."""
-    if section.raw(key) is not None:
-        return True
-    section.problem(key, what or f"{key} is missing", f"{key}: {example}")
-    return False
+    def required_section(self, key: str, example: str, what: str = "") -> Fields:
+        """Return a required nested mapping. One that is missing is empty, and has no
+        further problems."""
+        found = self.section(key) if self.need(key, example, what) else None
+        return found or Fields(self.file, [], {}, (*self.steps, key))
 
+    def required_entries(self, key: str, example: str, what: str = "") -> list[Fields]:
+        """Return a list of mappings that must not be empty."""
+        entries: list[Fields] = [*self.entries(key)]
+        if not entries and not self.values.get(key):
+            self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+        return entries
 
-def required_text(section: Section, key: str, example: str = "…") -> str:
-    """Return a required string, empty if it is missing."""
-    return section.text(key) if need(section, key, f'"{example}"') else ""
+    def typed(
+        self,
+        noun: str,
+        owner: str,
+        readers: Mapping[str, Callable[..., T]],
+        *arguments: Any,
+    ) -> T:
+        """Return what the reader of the ``type`` returns, and close the section. One
+        without a valid type is read as one of the first, without its problems.
 
+        Args:
+            noun: Name of the types in messages: ``metric``.
+            owner: The kind of section, in messages: ``a metric``.
+            readers: Type → function of the section and ``arguments``.
+        """
+        kind = self.one_of("type", noun, tuple(readers), "")
+        if not kind:
+            unread = Fields(self.file, [], self.values, self.steps)
+            return next(iter(readers.values()))(unread, *arguments)
+        result = readers[kind](self, *arguments)
+        self.close(f"{owner} of type {kind}")
+        return result
 
-def required_name(section: Section, key: str, example: str, what: str = "") -> str:
-    """Return a required string that must not be empty; empty if it is missing."""
-    value = section.name(key)
-    if value is None:
-        section.problem(key, what or f"{key} is missing", f"{key}: {example}")
-    return value or ""
+    def or_problems(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Return the function's result; a ``TaskFileError`` adds to the problems."""
+        try:
+            return function(*arguments)
+        except TaskFileError as error:
+            self.problems.extend(error.problems)
+            return None
 
+    def text_template(
+        self, key: str, text: str, place: Place | None = None
+    ) -> SampleTemplate:
+        """Return the template of a text under a key; an empty one if it is invalid."""
+        place = place or self.place(key)
+        found = self.or_problems(compile_template, text, place, key)
+        return found or compile_template("", place, key)
 
-def required_key(section: Section, owner: str, example: str) -> str:
-    """Return the required key of an entry."""
-    key = section.text("key")
-    if key:
-        check_key(section, owner)
-    else:
-        section.problem("key", f"{owner} needs a key", f"key: {example}")
-    return key
+    def template(self, key: str, example: str) -> SampleTemplate:
+        """Return the required template under a key."""
+        return self.text_template(key, self.required_text(key, example))
 
-
-def required_section(
-    section: Section, key: str, example: str, what: str = ""
-) -> Section:
-    """Return a required nested mapping. One that is missing is empty, and has no
-    further problems."""
-    found = section.section(key) if need(section, key, example, what) else None
-    return found or Section(section.file, [], {}, (*section.steps, key))
-
-
-def required_entries(
-    section: Section, key: str, example: str, what: str = ""
-) -> list[Section]:
-    """Return a list of mappings that must not be empty."""
-    entries = section.entries(key)
-    if not entries and not section.values.get(key):
-        section.problem(key, what or f"{key} is missing", f"{key}: {example}")
-    return entries
-
-
-def read_typed(
-    section: Section,
-    noun: str,
-    owner: str,
-    readers: Mapping[str, Callable[..., T]],
-    *arguments: Any,
-) -> T:
-    """Return what the reader of the section's ``type`` returns, and close the section.
-    A section without a valid type is read as one of the first, without its problems.
-
-    Args:
-        noun: Name of the types in messages: ``metric``.
-        owner: The kind of section, in messages: ``a metric``.
-        readers: Type → function of the section and ``arguments``.
-    """
-    kind = section.one_of("type", noun, tuple(readers), "")
-    if not kind:
-        unread = Section(section.file, [], section.values, section.steps)
-        return next(iter(readers.values()))(unread, *arguments)
-    result = readers[kind](section, *arguments)
-    section.close(f"{owner} of type {kind}")
-    return result
-
-
-def or_problems(
-    section: Section, function: Callable[..., T], *arguments: Any
-) -> T | None:
-    """Return the function's result; a ``TaskFileError`` is added to the problems."""
-    try:
-        return function(*arguments)
-    except TaskFileError as error:
-        section.problems.extend(error.problems)
-        return None
-
-
-def text_template(
-    section: Section, key: str, text: str, place: Place | None = None
-) -> SampleTemplate:
-    """Return the template of a text under a key; an empty one if it is invalid."""
-    place = place or section.place(key)
-    found = or_problems(section, compile_template, text, place, key)
-    return found or compile_template("", place, key)
-
-
-def template(section: Section, key: str, example: str) -> SampleTemplate:
-    """Return the required template under a key."""
-    return text_template(section, key, required_text(section, key, example))
-
-
-def optional_template(section: Section, key: str) -> SampleTemplate | None:
-    """Return the template under a key, or ``None``."""
-    given = section.raw(key)
-    return None if given is None else text_template(section, key, section.text(key))
+    def optional_template(self, key: str) -> SampleTemplate | None:
+        """Return the template under a key, or ``None``."""
+        given = self.raw(key)
+        return None if given is None else self.text_template(key, self.text(key))
 
 
 def unique_name(base: str, taken: Sequence[str] | Mapping[str, Any]) -> str:

@@ -14,13 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.latticeflow.fields import (
-    or_problems,
-    required_key,
-    required_section,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.prompts.templates import (
     Expression,
     compile_expression,
@@ -47,7 +42,7 @@ class SampleFilter:
             raise FieldError(what, self.expression.place) from None
 
 
-def read_filter(section: Section) -> SampleFilter:
+def read_filter(section: Fields) -> SampleFilter:
     """Return a filter; errors are added to the problems of the section."""
     op = section.one_of("op", "filter operation", tuple(_OPS), "")
     text = section.take("expression", str, "")
@@ -59,12 +54,12 @@ def read_filter(section: Section) -> SampleFilter:
         section.raw(key)
     section.close(f"a filter with op: {op}" if op else "a filter")
     place = section.place("expression")
-    expression = or_problems(section, compile_expression, text or "0", place)
+    expression = section.or_problems(compile_expression, text or "0", place)
     expression = expression or compile_expression("0", place)
     return SampleFilter(op=op, expression=expression, expected=expected)
 
 
-def _expected(section: Section, op: str) -> Any:
+def _expected(section: Fields, op: str) -> Any:
     takes = _OPS[op].takes if op else ""
     if takes == "values":
         values = section.raw("values")
@@ -175,14 +170,14 @@ class Action:
     filter: SampleFilter
 
 
-def read_actions(definition: Section) -> tuple[Action, ...]:
+def read_actions(definition: Fields) -> tuple[Action, ...]:
     """Return the exclusion rules of a task; errors go to the section's problems."""
     found: dict[str, Action] = {}
     for entry in definition.entries("actions"):
-        key = required_key(entry, "an action", "skip-empty")
+        key = entry.required_key("an action", "skip-empty")
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
-        inner = required_section(entry, "filter", fix, "an action needs a filter")
+        inner = entry.required_section("filter", fix, "an action needs a filter")
         one = Action(key, read_filter(inner))
         entry.close("an action")
         if key in found:

@@ -13,26 +13,16 @@ from itertools import chain, islice, product
 from random import Random
 from typing import Any
 
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.dataset_file import GeneratedSource
-from pytest_evals.guests.latticeflow.fields import (
-    read_header,
-    read_typed,
-    required_entries,
-    required_name,
-    required_section,
-    text_template,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.parameters import (
     ParameterValue,
     read_parameters,
     resolve_values,
 )
-from pytest_evals.guests.latticeflow.prompts.templates import (
-    SampleTemplate,
-)
+from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
@@ -94,9 +84,9 @@ def _definition(
     secret: Callable[[str], str | None],
     source: GeneratedSource,
     problems: list[Problem],
-) -> Section:
-    outer = Section(file, problems)
-    read_header(outer, "a generator", ("key", "display_name", "description"))
+) -> Fields:
+    outer = Fields(file, problems)
+    outer.header("a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
     outer.take("secrets", dict, {})
     place = source.section.place("dataset_generator_config")
@@ -105,37 +95,37 @@ def _definition(
     outer.raw("definition")
     outer.close("a generator")
     filled = substitute(file, ("definition",), Values(values, secret), problems)
-    return required_section(Section(filled, problems), "definition", "{dataset: …}")
+    return Fields(filled, problems).required_section("definition", "{dataset: …}")
 
 
-def _start(definition: Section, datasets: Datasets) -> Start:
+def _start(definition: Fields, datasets: Datasets) -> Start:
     what, fix = "a generator needs a dataset", "{type: empty}"
-    section = required_section(definition, "dataset", fix, what)
+    section = definition.required_section("dataset", fix, what)
     if section.values.get("type") == "task_result":
         section.problem("type", "task_result samples require LatticeFlow's server")
-        section = Section(section.file, [], {"type": "empty"}, section.steps)
-    return read_typed(section, "kind of samples", "a dataset", _READERS, datasets)
+        section = Fields(section.file, [], {"type": "empty"}, section.steps)
+    return section.typed("kind of samples", "a dataset", _READERS, datasets)
 
 
-def _empty(section: Section, datasets: Datasets) -> Start:
+def _empty(section: Fields, datasets: Datasets) -> Start:
     n = section.whole("num_samples", 1, 1)
     return lambda: [{} for _ in range(n)]
 
 
-def _inline(section: Section, datasets: Datasets) -> Start:
+def _inline(section: Fields, datasets: Datasets) -> Start:
     what = "samples are missing"
-    entries = required_entries(section, "samples", "[{text: …}]", what)
+    entries = section.required_entries("samples", "[{text: …}]", what)
     samples = [entry.values for entry in entries]
     return lambda: samples
 
 
-def _dataset(section: Section, datasets: Datasets) -> Start:
-    key = required_name(section, "key", "<< config.seeds >>")
+def _dataset(section: Fields, datasets: Datasets) -> Start:
+    key = section.required_name("key", "<< config.seeds >>")
     ordered, place = _order(section), section.place("key")
     return lambda: ordered(datasets(key, place))
 
 
-def _combinations(section: Section, datasets: Datasets) -> Start:
+def _combinations(section: Fields, datasets: Datasets) -> Start:
     keys = section.take("keys", list, [])
     if not keys:
         section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
@@ -148,7 +138,7 @@ def _combinations(section: Section, datasets: Datasets) -> Start:
     return rows
 
 
-_READERS: Mapping[str, Callable[[Section, Datasets], Start]] = {
+_READERS: Mapping[str, Callable[[Fields, Datasets], Start]] = {
     "empty": _empty,
     "inline_samples": _inline,
     "dataset_samples": _dataset,
@@ -156,7 +146,7 @@ _READERS: Mapping[str, Callable[[Section, Datasets], Start]] = {
 }
 
 
-def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
+def _order(section: Fields) -> Callable[[Sequence[Row]], Sequence[Row]]:
     """Return a function that keeps or, with ``random_seed``, shuffles the rows."""
     seed = section.raw("random_seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
@@ -192,31 +182,31 @@ def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
     yield from found
 
 
-def _synthesizers(definition: Section) -> list[Synthesizer]:
+def _synthesizers(definition: Fields) -> list[Synthesizer]:
     what, found = "a generator needs synthesizers", []
-    for entry in required_entries(definition, "synthesizers", "[{type: empty}]", what):
+    for entry in definition.required_entries("synthesizers", "[{type: empty}]", what):
         kind = entry.values.get("type")
         if kind in _REFUSED:
             what = f"the synthesizer {kind!r} requires a model, which is not supported"
             fix = "generate the dataset once and use the file"
             entry.problem("type", f"{what} here", fix)
             continue
-        found.append(read_typed(entry, "synthesizer", "a synthesizer", _SYNTHESIZERS))
+        found.append(entry.typed("synthesizer", "a synthesizer", _SYNTHESIZERS))
     return found
 
 
-def _unchanged(entry: Section) -> Synthesizer:
+def _unchanged(entry: Fields) -> Synthesizer:
     return lambda row: [row]
 
 
-def _drop(entry: Section) -> Synthesizer:
+def _drop(entry: Fields) -> Synthesizer:
     columns = {str(name) for name in entry.take("columns", list, [])}
     if not columns:
         entry.problem("columns", "columns are missing", "columns: [hint]")
     return lambda row: [{k: v for k, v in row.items() if k not in columns}]
 
 
-def _python(entry: Section) -> Synthesizer:
+def _python(entry: Fields) -> Synthesizer:
     names = [key for key in entry.values if str(key).endswith("_snippet")]
     key = names[0] if len(names) == 1 else "synthesize_snippet"
     return partial(_run_snippet, snippet_of(entry, key, "synthesize"))
@@ -232,7 +222,7 @@ def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
     return function.read(read, dict(row))
 
 
-def _template(entry: Section) -> Synthesizer:
+def _template(entry: Fields) -> Synthesizer:
     given: Any = entry.take("template", (str, list), "")
     texts = [str(one) for one in given] if isinstance(given, list) else [given]
     fields = entry.take("fields", dict, {})
@@ -244,7 +234,7 @@ def _template(entry: Section) -> Synthesizer:
     if not any(texts):
         entry.problem("template", "template is missing", 'template: "Is {what} red?"')
     place = entry.text_place("template")
-    templates = [text_template(entry, "template", text, place) for text in texts]
+    templates = [entry.text_template("template", text, place) for text in texts]
     return partial(_fill_templates, templates, fields)
 
 
@@ -260,7 +250,7 @@ def _fill_templates(
             yield {**row, TEXT: filled}
 
 
-_SYNTHESIZERS: Mapping[str, Callable[[Section], Synthesizer]] = {
+_SYNTHESIZERS: Mapping[str, Callable[[Fields], Synthesizer]] = {
     "empty": _unchanged,
     "template": _template,
     "python": _python,

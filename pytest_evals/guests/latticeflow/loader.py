@@ -10,16 +10,11 @@ from typing import Any, NoReturn
 from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
-from pytest_evals.guests.latticeflow.assembly import AssembledTask, TaskUse, assemble
+from pytest_evals.guests.latticeflow.assembly import AssembledTask, assemble
 from pytest_evals.guests.latticeflow.entities import Entities, Entity
 from pytest_evals.guests.latticeflow.parameters import ParameterValue
-from pytest_evals.guests.latticeflow.policy import PolicyRule, gates_of, read_policy
-from pytest_evals.guests.latticeflow.run_file import (
-    OPTION,
-    Evaluation,
-    Specification,
-    read_run,
-)
+from pytest_evals.guests.latticeflow.policy import gates_of, read_policy
+from pytest_evals.guests.latticeflow.run_file import OPTION, TaskUse, read_run
 from pytest_evals.guests.latticeflow.suite import EntitySuite
 from pytest_evals.guests.latticeflow.task_file import TaskEntity, marker, read_task
 
@@ -103,7 +98,13 @@ def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
         if key in declared
     }
     use = TaskUse(name=task.key, place=task.place, config=given)
-    yield assemble(task, use, suite).task
+    yield assemble(task, use, suite, _no_earlier).task
+
+
+def _no_earlier(key: str, place: Place) -> NoReturn:
+    what = f"unknown result {key!r}: this task is run on its own"
+    fix = "name a specification of the same evaluation and run the run file"
+    raise TaskFileError([Problem(what, place, fix)])
 
 
 def _run(
@@ -117,13 +118,17 @@ def _run(
     _refuse_conflicting_secrets(run.secrets, listed)
     tasks = [one for one in listed if one.kind == "task"]
     policies = [read_policy(one) for one in listed if one.kind == "policy"]
-    rules = [rule for policy in policies for rule in policy]
-    if run.evaluation is None:
+    if run.specifications is None:
         for task in tasks:
             yield from _single_task(task, inner)
         return
-    assembled = _EvaluationTasks(run.evaluation, inner).all()
-    yield from _with_gates(assembled, rules, suite.options)
+    assembled = _EvaluationTasks(run.specifications, inner).all()
+    rules = [rule for policy in policies for rule in policy]
+    gates = gates_of(rules, [subject for one in assembled for subject in one.subjects])
+    for one in assembled:
+        if suite.options.takes([one.task.name, *one.task.tags]):
+            own = gates.get(one.task.name, ())
+            yield replace(one.task, gates=own) if own else one.task
 
 
 def _refuse_conflicting_secrets(
@@ -143,22 +148,12 @@ def _refuse_conflicting_secrets(
         raise TaskFileError(problems)
 
 
-def _with_gates(
-    tasks: Sequence[AssembledTask], rules: Sequence[PolicyRule], options: TaskOptions
-) -> Iterator[Task]:
-    gates = gates_of(rules, [subject for one in tasks for subject in one.subjects])
-    for one in tasks:
-        if options.takes([one.task.name, *one.task.tags]):
-            own = gates.get(one.task.name, ())
-            yield replace(one.task, gates=own) if own else one.task
-
-
 class _EvaluationTasks:
     """Builds the tasks of an evaluation; tasks that others need are built first."""
 
-    def __init__(self, evaluation: Evaluation, suite: EntitySuite) -> None:
-        self._evaluation, self._suite = evaluation, suite
-        self._specifications = {one.key: one for one in evaluation.specifications}
+    def __init__(self, specifications: Sequence[TaskUse], suite: EntitySuite) -> None:
+        self._suite = suite
+        self._specifications = {one.name: one for one in specifications}
         self._entities: dict[str, TaskEntity] = {}
         self._found: dict[str, AssembledTask | TaskFileError] = {}
         self._open: list[str] = []
@@ -173,15 +168,23 @@ class _EvaluationTasks:
 
     def _one(self, key: str) -> AssembledTask | TaskFileError:
         if key not in self._found:
-            one = self._specifications[key]
             self._open.append(key)
             try:
-                task = self._task(one)
-                self._found[key] = assemble(task, self._use(one), self._suite)
+                self._found[key] = self._assembled(self._specifications[key])
             except TaskFileError as error:
                 self._found[key] = error
             self._open.pop()
         return self._found[key]
+
+    def _assembled(self, one: TaskUse) -> AssembledTask:
+        if one.task not in self._entities:
+            entity = self._suite.entity("task", one.task, one.place)
+            self._entities[one.task] = read_task(entity)
+        if one.n_runs > 1:
+            what = "repeatability: a session cannot compare several runs of a task"
+            fix = "--evals-repeatability=K runs everything K times"
+            raise TaskFileError([Problem(what, one.place, fix)])
+        return assemble(self._entities[one.task], one, self._suite, self._earlier)
 
     def _earlier(self, key: str, place: Place) -> AssembledTask:
         """Return another task, for one that takes its results as samples."""
@@ -193,29 +196,7 @@ class _EvaluationTasks:
             what = f"this evaluation has no specification {key!r}{hint}"
             fix = "results of other runs are available only on LatticeFlow's server"
             raise TaskFileError([Problem(what, place, fix)])
-        tasks = self._one(key)
-        if isinstance(tasks, TaskFileError):
-            raise tasks
-        return tasks
-
-    def _task(self, one: Specification) -> TaskEntity:
-        if one.task not in self._entities:
-            entity = self._suite.entity("task", one.task, one.place)
-            self._entities[one.task] = read_task(entity)
-        return self._entities[one.task]
-
-    def _use(self, one: Specification) -> TaskUse:
-        if one.n_runs > 1:
-            what = "repeatability: a session cannot compare several runs of a task"
-            fix = "--evals-repeatability=K runs everything K times"
-            raise TaskFileError([Problem(what, one.place, fix)])
-        return TaskUse(
-            name=one.key,
-            place=one.place,
-            config=one.config,
-            model=one.model,
-            subsample=one.subsample,
-            n_trials=one.n_trials,
-            evaluation=self._evaluation.key,
-            earlier=self._earlier,
-        )
+        task = self._one(key)
+        if isinstance(task, TaskFileError):
+            raise task
+        return task

@@ -24,22 +24,9 @@ from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import (
-    EvalsError,
-    OptionError,
-    Problem,
-    TaskFileError,
-)
+from pytest_evals.errors import EvalsError, OptionError, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import (
-    need,
-    or_problems,
-    read_header,
-    required_section,
-    required_text,
-    template,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.models import (
     BUILT_IN,
     Adapter,
@@ -60,8 +47,8 @@ from pytest_evals.models.spec import ModelSpec
 def read_adapter(entity: Entity) -> Adapter:
     """Return the adapter of a file in which all secrets are filled in."""
     problems: list[Problem] = []
-    top = Section(entity.file, problems)
-    read_header(top, "a model adapter", ("key", "display_name"), provided=True)
+    top = Fields(entity.file, problems)
+    top.header("a model adapter", ("key", "display_name"), provided=True)
     top.text("provider")
     for ignored in ("secrets", "task"):
         top.raw(ignored)
@@ -88,10 +75,10 @@ def read_adapter(entity: Entity) -> Adapter:
     )
 
 
-def _read_template(top: Section, key: str) -> SampleTemplate:
-    inner = required_section(top, key, "{language: jinja, source_code: …}")
+def _read_template(top: Fields, key: str) -> SampleTemplate:
+    inner = top.required_section(key, "{language: jinja, source_code: …}")
     inner.one_of("language", "language", ("jinja",), "jinja")
-    result = template(inner, "source_code", "{{ input | tojson }}")
+    result = inner.template("source_code", "{{ input | tojson }}")
     inner.close(key)
     return result
 
@@ -116,7 +103,7 @@ _LIMITS = ("max_requests", "max_cost", "price_in", "price_out")
 _SERVED = ("custom_connection", "provider_connection")
 _IDENTITY = "latticeflow$identity"
 _EMPTY = '{"choices": [{"message": {"role": "assistant", "content": ""}}]}'
-Adapters = Callable[[str, Section], Adapter | None]
+Adapters = Callable[[str, Fields], Adapter | None]
 """Key of an adapter and the section that names it → the adapter."""
 
 
@@ -166,12 +153,12 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     """Return the model of a file with all secrets filled in. ``raw``: its ``config``
     without secrets."""
     problems: list[Problem] = []
-    top = Section(entity.file, problems)
-    read_header(top, "a model", ("key", "display_name"), provided=True)
+    top = Fields(entity.file, problems)
+    top.header("a model", ("key", "display_name"), provided=True)
     top.raw("secrets")
     reader = _ModelReader(entity.key, top, raw, adapters)
     fix = "{connection_type: custom_connection, url: …}"
-    config = required_section(top, "config", fix)
+    config = top.required_section("config", fix)
     top.close("a model")
     key, known, model = "connection_type", tuple(_CONNECTIONS), None
     default = known[0] if config.values.get(key) is None else ""
@@ -191,7 +178,7 @@ class _ModelReader:
     """Reads connections, with the fields of a model file that all of them share."""
 
     def __init__(
-        self, key: str, top: Section, raw: Mapping[str, Any], adapters: Adapters
+        self, key: str, top: Fields, raw: Mapping[str, Any], adapters: Adapters
     ) -> None:
         self._key, self._raw, self._adapters = key, raw, adapters
         self._task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
@@ -200,7 +187,7 @@ class _ModelReader:
         self._sets_width = top.values.get("max_concurrent_requests") is not None
         self.limits = _limits(top)
 
-    def unsupported(self, config: Section) -> None:
+    def unsupported(self, config: Fields) -> None:
         for key in config.values:
             config.raw(key)
         kind = config.values["connection_type"]
@@ -208,12 +195,12 @@ class _ModelReader:
         fix = "select another model with --model (or --evals-judge for a judge)"
         config.problem("connection_type", what, fix)
 
-    def placeholder(self, config: Section) -> ModelFile:
+    def placeholder(self, config: Fields) -> ModelFile:
         return self._function(BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
 
-    def inference(self, config: Section) -> ModelFile | None:
+    def inference(self, config: Fields) -> ModelFile | None:
         adapter = self._adapter(config)
-        need(config, "environment", "{}")
+        config.need("environment", "{}")
         environment = config.take("environment", dict, {})
         seconds = config.take("timeout", (int, float), 0)
         if seconds <= 0:
@@ -221,7 +208,7 @@ class _ModelReader:
             config.problem("timeout", what, "timeout: 60")
         code = replace(config.file.code, seconds=float(seconds))
         file = replace(config.file, code=code)
-        timed = Section(file, config.problems, config.values, config.steps)
+        timed = Fields(file, config.problems, config.values, config.steps)
         config.raw("run_inference_snippet")
         function = snippet_of(timed, "run_inference_snippet", "run_inference")
         if adapter is None:
@@ -234,9 +221,9 @@ class _ModelReader:
 
         return self._function(adapter, run, takes_sample=takes_sample)
 
-    def connection(self, config: Section) -> ModelFile | None:
+    def connection(self, config: Fields) -> ModelFile | None:
         adapter = self._adapter(config)
-        url = required_text(config, "url", "http://localhost:8000/complete")
+        url = config.required_text("url", "http://localhost:8000/complete")
         if url and not re.match(r"https?://[^/\s]", url):
             config.problem("url", f"url is not a valid URL: {masked_text(url)!r}")
         headers, model_key = _headers(config), config.text("model_key")
@@ -250,10 +237,7 @@ class _ModelReader:
             error = unready()
             if error is not None:
                 raise error
-            from pytest_evals.guests.latticeflow.http_model import (
-                Connection,
-                HttpModel,
-            )
+            from pytest_evals.guests.latticeflow.http_model import Connection, HttpModel
 
             connection = Connection(
                 url=url,
@@ -272,10 +256,10 @@ class _ModelReader:
         source = _Opener(self._key, fingerprint, open_, unready, plan)
         return ModelFile(key=self._key, source=source)
 
-    def provider(self, config: Section) -> ModelFile | None:
+    def provider(self, config: Fields) -> ModelFile | None:
         known = (*sorted(_PROVIDERS), "latticeflow")
         provider = config.one_of("provider_id", "provider", known, "")
-        model = required_text(config, "model_key", "gpt-4.1-nano")
+        model = config.required_text("model_key", "gpt-4.1-nano")
         if provider == "latticeflow":
             what = "models hosted by LatticeFlow are not supported"
             config.problem("provider_id", what, "select another model with --model")
@@ -301,15 +285,15 @@ class _ModelReader:
         source = _Opener(self._key, fingerprint, open_)
         return ModelFile(key=self._key, source=source, takes_sample=takes_sample)
 
-    def _adapter(self, config: Section) -> Adapter | None:
+    def _adapter(self, config: Fields) -> Adapter | None:
         inner = config.section("adapter")
         if inner is None:
             return BUILT_IN[_IDENTITY]
-        key = required_text(inner, "key", "latticeflow$openai_chat_completion")
+        key = inner.required_text("key", "latticeflow$openai_chat_completion")
         inner.close("adapter")
         if key in BUILT_IN:
             return BUILT_IN[key]
-        return or_problems(config, self._adapters, key, inner) if key else None
+        return config.or_problems(self._adapters, key, inner) if key else None
 
     def _info(self, model_key: str) -> ModelInfo:
         return ModelInfo(self._key, model_key, self._task)
@@ -326,7 +310,7 @@ class _ModelReader:
         }
 
 
-def _limits(top: Section) -> dict[str, Any]:
+def _limits(top: Fields) -> dict[str, Any]:
     """Return the spend caps and prices of a file, which are those of ``openai:``
     models."""
     given = {name: top.raw(name) for name in _LIMITS}
@@ -348,7 +332,7 @@ def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
     return OptionError(fault) if fault else None
 
 
-def _headers(config: Section) -> dict[str, str]:
+def _headers(config: Fields) -> dict[str, str]:
     headers = {}
     for name, value in config.take("custom_headers", dict, {}).items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -359,7 +343,7 @@ def _headers(config: Section) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}", **headers} if key else headers
 
 
-def _tls(config: Section) -> tuple[bool, str]:
+def _tls(config: Fields) -> tuple[bool, str]:
     outer = config.section("tls_context")
     if outer is None:
         return True, ""
@@ -380,7 +364,7 @@ def _tls(config: Section) -> tuple[bool, str]:
     return verify, trusted_ca
 
 
-_CONNECTIONS: Mapping[str, Callable[[_ModelReader, Section], ModelFile | None]] = {
+_CONNECTIONS: Mapping[str, Callable[[_ModelReader, Fields], ModelFile | None]] = {
     "custom_connection": _ModelReader.connection,
     "custom_inference": _ModelReader.inference,
     "placeholder": _ModelReader.placeholder,

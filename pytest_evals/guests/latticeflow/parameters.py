@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
-from pytest_evals.guests.latticeflow.fields import entry_problem, need
+from pytest_evals.guests.latticeflow.fields import Fields
 
 _USAGES = (
     "model_under_test",
@@ -65,7 +64,7 @@ class Parameter:
             raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
 
-def read_parameters(top: Section) -> tuple[Parameter, ...]:
+def read_parameters(top: Fields) -> tuple[Parameter, ...]:
     """Return the parameters of an entity; errors go to the section's problems."""
     found: dict[str, Parameter] = {}
     for entry in top.entries("config_spec"):
@@ -118,7 +117,7 @@ def resolve_values(
     return values
 
 
-def _parameter(entry: Section) -> Parameter | None:
+def _parameter(entry: Fields) -> Parameter | None:
     kind = entry.one_of("type", "parameter type", tuple(_PARAMETERS), "")
     key = entry.text("key")
     if not key:
@@ -154,7 +153,7 @@ def _parameter(entry: Section) -> Parameter | None:
         return one
 
 
-def _string_parameter(entry: Section) -> Check:
+def _string_parameter(entry: Fields) -> Check:
     if "string_kind" in entry:
         entry.one_of("string_kind", "string_kind", _KINDS, _KINDS[0])
     entry.text("default_file_content")
@@ -166,7 +165,7 @@ def _string_parameter(entry: Section) -> Check:
     return _any_text
 
 
-def _number(entry: Section, base: Check) -> Check:
+def _number(entry: Fields, base: Check) -> Check:
     least, most = _bound(entry, "min", base), _bound(entry, "max", base)
     if least is not None and most is not None and least > most:
         entry.problem("min", f"min ({least}) must be at most max ({most})")
@@ -182,7 +181,7 @@ def _number(entry: Section, base: Check) -> Check:
     return check
 
 
-def _bound(entry: Section, key: str, base: Check) -> Any:
+def _bound(entry: Fields, key: str, base: Check) -> Any:
     value = entry.raw(key)
     try:
         return None if value is None else base(value)
@@ -191,7 +190,7 @@ def _bound(entry: Section, key: str, base: Check) -> Any:
         return None
 
 
-def _category(entry: Section) -> Check:
+def _category(entry: Fields) -> Check:
     allowed = entry.take("allowed_values", list, [])
     if not allowed:
         fix = 'allowed_values: ["easy", "hard"]'
@@ -200,7 +199,7 @@ def _category(entry: Section) -> Check:
         if not isinstance(word, str):
             what = f"allowed_values must contain strings, not {word!r}"
             fix = _QUOTE if isinstance(word, bool) else f"quote it: {str(word)!r}"
-            entry_problem(entry, "allowed_values", number, what, fix)
+            entry.entry_problem("allowed_values", number, what, fix)
     multiple = entry.flag("multiple")
 
     def check(value: Any) -> Any:
@@ -215,7 +214,7 @@ def _category(entry: Section) -> Check:
     return check
 
 
-def _mapping(entry: Section) -> Mapping[str, Any]:
+def _mapping(entry: Fields) -> Mapping[str, Any]:
     allowed: Any = entry.values.get("allowed_values")
     allowed = allowed if isinstance(allowed, list) else []
     mapping = entry.take("values_mapping", dict, {})
@@ -230,10 +229,10 @@ def _mapping(entry: Section) -> Mapping[str, Any]:
     return mapping
 
 
-def _each(entry: Section, key: str, container: type[Any], noun: str) -> Check:
+def _each(entry: Fields, key: str, container: type[Any], noun: str) -> Check:
     """Return the check of a list or mapping, whose items have the type under a key."""
     kind = entry.values["type"]
-    if not need(entry, key, "string", f"a parameter of type {kind} needs {key}"):
+    if not entry.need(key, "string", f"a parameter of type {kind} needs {key}"):
         return _any_value
     one = _DTYPES[entry.one_of(key, key, tuple(_DTYPES), "string")]
 
@@ -289,7 +288,7 @@ _DTYPES: Mapping[str, Check] = {
     "boolean": _boolean,
 }
 """Type of the items of a list or mapping → check."""
-_PARAMETERS: Mapping[str, Callable[[Section], Check]] = {
+_PARAMETERS: Mapping[str, Callable[[Fields], Check]] = {
     "float": lambda entry: _number(entry, _float),
     "int": lambda entry: _number(entry, _integer),
     "boolean": lambda _entry: _boolean,

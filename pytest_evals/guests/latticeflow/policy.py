@@ -15,17 +15,10 @@ from decimal import Decimal
 from typing import Any, cast
 
 from pytest_evals.core.gate import Bound, Gate
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import (
-    read_header,
-    required_entries,
-    required_key,
-    required_name,
-    required_section,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 
 _OPERATORS: Mapping[str, tuple[str, ...]] = {
     ">": (">",),
@@ -132,11 +125,11 @@ def _covered(
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     """Return the rules of a policy."""
     problems: list[Problem] = []
-    top = Section(entity.file, problems)
-    header = read_header(top, "a policy", ("key", "display_name"))
+    top = Fields(entity.file, problems)
+    header = top.header("a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
     fix, what = "[{key: …, definition: …}]", "a policy needs rules"
-    for entry in required_entries(top, "rules", fix, what):
+    for entry in top.required_entries("rules", fix, what):
         one = _rule(entry, header.key)
         if one.id in rules:
             entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
@@ -147,15 +140,15 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     return tuple(rules.values())
 
 
-def _rule(entry: Section, policy: str) -> PolicyRule:
-    key = required_key(entry, "a rule", "accuracy")
+def _rule(entry: Fields, policy: str) -> PolicyRule:
+    key = entry.required_key("a rule", "accuracy")
     name = entry.text("display_name")
     entry.text("description")
     if not name:
         entry.problem("display_name", "display_name is missing", 'display_name: "…"')
     scope = _scope(entry)
     fix = "{type: exists, metric: accuracy}"
-    section = required_section(entry, "definition", fix, "a rule needs a definition")
+    section = entry.required_section("definition", fix, "a rule needs a definition")
     metric, bounds = _definition(section)
     entry.close("a rule")
     condition = " and ".join(map(str, bounds)) or "exists"
@@ -169,9 +162,9 @@ def _rule(entry: Section, policy: str) -> PolicyRule:
     )
 
 
-def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
+def _definition(section: Fields) -> tuple[str, tuple[Bound, ...]]:
     kind = section.one_of("type", "type of rule", ("threshold", "exists"), "")
-    metric = required_name(section, "metric", "accuracy", "a rule needs a metric")
+    metric = section.required_name("metric", "accuracy", "a rule needs a metric")
     bounds: tuple[Bound, ...] = ()
     if kind == "threshold":
         op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
@@ -181,7 +174,7 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
     return metric, bounds
 
 
-def _threshold(section: Section) -> Decimal:
+def _threshold(section: Fields) -> Decimal:
     """Return the threshold, read as in other gates; strings are not accepted."""
     given = section.raw("threshold")
     what, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
@@ -194,7 +187,7 @@ def _threshold(section: Section) -> Decimal:
     return Decimal(0)
 
 
-def _scope(entry: Section) -> Mapping[str, frozenset[str]]:
+def _scope(entry: Fields) -> Mapping[str, frozenset[str]]:
     given = entry.raw("scope")
     if given is None or given == _EVERYTHING:
         return {}

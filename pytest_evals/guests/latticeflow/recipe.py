@@ -27,7 +27,7 @@ from pytest_evals.core.task import Asked
 from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.filters import Action, excluding_action
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
-from pytest_evals.guests.latticeflow.metrics.trials import Trials
+from pytest_evals.guests.latticeflow.metrics.reader import Trials
 from pytest_evals.guests.latticeflow.prompts.items import unwrap, wrap
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import NullFieldError
@@ -71,7 +71,7 @@ class SampleRecipe:
     id: Callable[[int], str]
     solver: SolverParts | None  # None if only a dataset is evaluated
     scorers: Sequence[SampleScorer]
-    metric_values: Sequence[tuple[str, ScorerValue]]  # with their final names
+    values: Sequence[ScorerValue]  # with their final names
     actions: Sequence[Action] = ()
     trials: Trials | None = None
     earlier: EarlierTask | None = None
@@ -151,7 +151,7 @@ class SampleRecipe:
         ``DocumentError`` if it could not be solved."""
         work = self._work(record)
         counted = self._counted_rows(record, work)
-        found = [self._score(*one, work, counted) for one in self.metric_values]
+        found = [self._score(one, work, counted) for one in self.values]
         scores = (one for one in found if one is not None)
         return (*scores, *self._stored_scores(work))
 
@@ -295,13 +295,9 @@ class SampleRecipe:
         return excluding_action(self.actions, variables)
 
     def _score(
-        self,
-        name: str,
-        number: ScorerValue,
-        work: _SampleResult,
-        counted: Sequence[int],
+        self, number: ScorerValue, work: _SampleResult, counted: Sequence[int]
     ) -> Score | None:
-        scores = []
+        name, scores = number.how.name, []
         found = work.scores.get(number.scorer, ())
         for one in [found[row] for row in counted if row < len(found)]:
             if isinstance(one, DocumentError):

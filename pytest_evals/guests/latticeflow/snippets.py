@@ -33,9 +33,8 @@ from typing import Any, NoReturn, TypeVar, cast
 from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.data.calls import FieldError, error_text
 from pytest_evals.dialects.module_loader import Import, StandInImports
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.guests.latticeflow.fields import or_problems
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.prompts import items, output, trace
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.sandbox.runner import CONSENT
@@ -341,7 +340,7 @@ def _unallowed(source: str) -> str:
     return "" if current_sandbox().consents else execution(source)
 
 
-def snippet_of(section: Section, key: str, name: str) -> SnippetFunction:
+def snippet_of(section: Fields, key: str, name: str) -> SnippetFunction:
     """Return the function ``name`` of the snippet under a key; errors are added to the
     problems of the section, and the function does nothing."""
     source, found = section.take(key, str, ""), None
@@ -357,8 +356,8 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction:
         what = f"{key}: it executes strings, which may be model output: {executes}"
         section.problem(key, what, f"pass the program to run_code, or {CONSENT}")
     else:
-        found = or_problems(
-            section, lambda: Snippet(source, place, rules.seconds).function(name)
+        found = section.or_problems(
+            lambda: Snippet(source, place, rules.seconds).function(name)
         )
     return found or Snippet(f"{name} = None", place).function(name)
 

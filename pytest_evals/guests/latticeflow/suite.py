@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.dataset_file import (
@@ -16,6 +15,7 @@ from pytest_evals.guests.latticeflow.dataset_file import (
     read_dataset,
 )
 from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.generator import generate_rows
 from pytest_evals.guests.latticeflow.model_file import (
     ModelFile,
@@ -67,7 +67,7 @@ class EntitySuite:
         raw = entity.file.values.get("config")
         filled = self._with_secrets(entity)
 
-        def adapter(name: str, section: Section) -> Adapter:
+        def adapter(name: str, section: Fields) -> Adapter:
             match = self.entity("adapter", name, section.place("key"))
             return read_adapter(self._with_secrets(match))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.task import Asked
-from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.core.task import Asked, Task
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     snippet_of,
@@ -38,54 +37,47 @@ class OneRow:
         return 1
 
 
-@dataclass(frozen=True, slots=True)
-class SystemRecipe:
-    """Calls ``compute_evidence`` when its document is scored."""
+def read_system_task(definition: Fields, arguments: Mapping[str, Any]) -> Task:
+    """Return the task, whose document is scored by ``compute_evidence``; errors are
+    added to the problems of the section. ``arguments``: those of all kinds of tasks."""
+    function = snippet_of(definition, "compute_evidence_snippet", "compute_evidence")
+    name = arguments["name"]
 
-    task: str
-    function: SnippetFunction
-
-    def ask(self, index: int) -> Asked:
-        """Return the document, without requests."""
-        return Asked(Doc("", [], 0, id=DOCUMENT, task_name=self.task), ())
-
-    def score(self, record: Record) -> tuple[Score, ...]:
-        """Return all metric values as one score."""
-        context: tuple[Any, ...] = ({},) if self.function.parameters() else ()
-        return (self.function.read(self._read, *context),)
-
-    def _read(self, given: Any) -> Score:
-        given = to_json(given, str)
-        metrics = given.get("metrics") if isinstance(given, Mapping) else None
-        if not isinstance(metrics, Mapping):
-            what = f"must return metrics, not {given!r:.80}"
-            fix = 'return {"metrics": {"size": {"value": 3}}}'
-            raise self.function.invalid_return(what, fix)
-        values, reasons = {}, []
-        for name, one in metrics.items():
-            value = one.get("value") if isinstance(one, Mapping) else None
-            if not isinstance(value, int | float):
-                what = f"must return a number as value of {name!r}, not {one!r:.80}"
-                fix = f'{{"{name}": {{"value": 3}}}}'
-                raise self.function.invalid_return(what, fix)
-            values[str(name)] = float(value)
-            if one.get("reason"):
-                reasons.append(f"{name}: {one['reason']}")
-        return Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons))
-
-
-def evidence_metric() -> Metric:
-    """Return the metric that splits the document's values by name."""
+    def score(record: Record) -> tuple[Score, ...]:
+        context: tuple[Any, ...] = ({},) if function.parameters() else ()
+        return (function.read(lambda given: _evidence(given, function), *context),)
 
     def several(values: Sequence[Mapping[str, float]]) -> Mapping[str, Estimate]:
         return {name: Estimate(value) for one in values for name, value in one.items()}
 
-    return Metric(
+    metric = Metric(
         name=DOCUMENT, aggregate=lambda _values: Estimate(math.nan), several=several
+    )
+    return Task(
+        **arguments,
+        rows=OneRow(),
+        ask=lambda _index: Asked(Doc("", [], 0, id=DOCUMENT, task_name=name), ()),
+        score=score,
+        metrics=(metric,),
+        asks_model=False,
     )
 
 
-def read_system_task(definition: Section, task: str) -> SystemRecipe:
-    """Return the recipe; errors are added to the problems of the section."""
-    key = "compute_evidence_snippet"
-    return SystemRecipe(task, snippet_of(definition, key, "compute_evidence"))
+def _evidence(given: Any, function: SnippetFunction) -> Score:
+    """Return all metric values as one score."""
+    given = to_json(given, str)
+    metrics = given.get("metrics") if isinstance(given, Mapping) else None
+    if not isinstance(metrics, Mapping):
+        what = f"must return metrics, not {given!r:.80}"
+        fix = 'return {"metrics": {"size": {"value": 3}}}'
+        raise function.invalid_return(what, fix)
+    values, reasons = {}, []
+    for name, one in metrics.items():
+        value = one.get("value") if isinstance(one, Mapping) else None
+        if not isinstance(value, int | float):
+            what = f"must return a number as value of {name!r}, not {one!r:.80}"
+            raise function.invalid_return(what, f'{{"{name}": {{"value": 3}}}}')
+        values[str(name)] = float(value)
+        if one.get("reason"):
+            reasons.append(f"{name}: {one['reason']}")
+    return Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.task import TaskOptions
@@ -22,15 +22,10 @@ from pytest_evals.data.rows import (
     row_sizes,
     selection,
 )
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import (
-    entry_problem,
-    read_header,
-    required_section,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
     dataset_parameter,
@@ -39,12 +34,12 @@ from pytest_evals.guests.latticeflow.parameters import (
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.reader import parameter_of
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
-from pytest_evals.guests.latticeflow.suite import EntitySuite
 from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 DATASET_KEY = "dataset_key"
 """Implicit parameter of a task that evaluates a dataset but does not name one."""
 _ML_TASKS = ("chat_completion", "embeddings", "custom")
+_ENTITY = "evaluated_entity_type"
 _ENTITY_TYPES = ("model", "dataset")
 _TYPES = ("benchmark_task", "system_task")
 
@@ -68,20 +63,22 @@ def read_task(entity: Entity) -> TaskEntity:
     definition; those of the definition are reported when its parameters have values."""
     problems: list[Problem] = []
     warnings: list[str] = list(entity.file.warnings)
-    top = Section(entity.file, problems)
-    header = read_header(top, "a task", ("key", "display_name", "description"))
+    top = Fields(entity.file, problems)
+    header = top.header("a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
             fix = f"tasks may contain {', '.join(_ML_TASKS)}"
-            entry_problem(top, "tasks", number, f"unknown kind of model {word!r}", fix)
+            top.entry_problem("tasks", number, f"unknown kind of model {word!r}", fix)
     parameters = read_parameters(top)
     evaluated = _deprecated_type(top, warnings)
-    definition = required_section(top, "definition", "{scorers: []}")
+    definition = top.required_section("definition", "{scorers: []}")
     top.close("a task")
     kind, lacks_dataset = _kind(definition, warnings), False
     if kind != "system_task":
         lacks_dataset = definition.values.get("dataset") is None
-        _check_shape(definition, evaluated or _own_type(definition))
+        if not evaluated and definition.values.get(_ENTITY) is not None:
+            evaluated = definition.one_of(_ENTITY, "entity type", _ENTITY_TYPES, "")
+        _check_shape(definition, evaluated)
     if problems:
         raise TaskFileError(problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
@@ -103,27 +100,20 @@ def marker(tag: str) -> str:
     return re.sub(r"\W+", "_", tag).strip("_") or "tag"
 
 
-def _deprecated_type(top: Section, warnings: list[str]) -> str:
-    if top.raw("evaluated_entity_type") is None:
+def _deprecated_type(top: Fields, warnings: list[str]) -> str:
+    if top.raw(_ENTITY) is None:
         return ""
-    found = top.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")
-    place = top.place("evaluated_entity_type")
-    warnings.append(f"{place}: evaluated_entity_type must be in definition")
+    found = top.one_of(_ENTITY, "entity type", _ENTITY_TYPES, "")
+    warnings.append(f"{top.place(_ENTITY)}: {_ENTITY} must be in definition")
     inner = top.values.get("definition")
-    inside = inner.get("evaluated_entity_type") if isinstance(inner, Mapping) else None
+    inside = inner.get(_ENTITY) if isinstance(inner, Mapping) else None
     if inside is not None and inside != found:
-        what = f"evaluated_entity_type is {found!r} here and {inside!r} in definition"
-        top.problem("evaluated_entity_type", what, "remove this one")
+        what = f"{_ENTITY} is {found!r} here and {inside!r} in definition"
+        top.problem(_ENTITY, what, "remove this one")
     return found
 
 
-def _own_type(definition: Section) -> str:
-    if definition.values.get("evaluated_entity_type") is None:
-        return ""
-    return definition.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")
-
-
-def _kind(definition: Section, warnings: list[str]) -> str:
+def _kind(definition: Fields, warnings: list[str]) -> str:
     if definition.values.get("type") == "declarative_task":
         definition.raw("type")
         place = definition.place("type")
@@ -132,7 +122,7 @@ def _kind(definition: Section, warnings: list[str]) -> str:
     return definition.one_of("type", "task type", _TYPES, _TYPES[0])
 
 
-def _check_shape(definition: Section, evaluated: str) -> None:
+def _check_shape(definition: Fields, evaluated: str) -> None:
     """Check that a model task has dataset and solver, a dataset task no solver."""
     has_solver = definition.values.get("solver") is not None
     has_dataset = definition.values.get("dataset") is not None
@@ -145,7 +135,7 @@ def _check_shape(definition: Section, evaluated: str) -> None:
     elif evaluated == "model" and not has_solver:
         what = "a task that evaluates a model needs a solver"
         fix = "evaluated_entity_type: dataset, or a solver"
-        definition.problem("evaluated_entity_type", what, fix)
+        definition.problem(_ENTITY, what, fix)
 
 
 _SOURCES = ("dataset", "task_result")
@@ -159,56 +149,46 @@ class DatasetKeys(NamedTuple):
     result: str = ""
 
 
-class DatasetColumn(NamedTuple):
-    """A parameter whose value is the name of a column."""
-
-    parameter: str
-    name: str
-    place: Place
+Columns = Sequence[tuple[Parameter, str]]
+"""Parameters whose values are names of columns, and these names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskDataset:
-    """The data of a task."""
+def load_samples(
+    tables: Mapping[str, Rows], columns: Columns, place: Place, *, needs_equal: bool
+) -> Samples:
+    """Return the samples of datasets with names as in :class:`DatasetKeys`. Raises
+    ``TaskFileError``. ``needs_equal``: whether aligned datasets must have equally many
+    rows."""
+    first = next(iter(tables.values()))
+    check_columns(columns, {name for t in tables.values() for row in t for name in row})
+    ids = [row.get(ID) for row in first]
+    if "" in tables:
+        return Samples(first, None, ids)
+    lengths = {name: len(rows) for name, rows in tables.items()}
+    if needs_equal and len({*lengths.values()}) > 1:
+        counts = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        what = f"aligned datasets must have the same number of rows: {counts}"
+        raise TaskFileError([Problem(what, place)])
+    samples: Rows = [
+        {name: rows[i] for name, rows in tables.items() if i < len(rows)}
+        for i in range(len(first))
+    ]
+    return Samples(samples, tables, ids)
 
-    keys: Mapping[str, str]  # as in DatasetKeys
-    place: Place
-    needs_equal: bool = True  # whether aligned datasets must have equally many rows
-    columns: Sequence[DatasetColumn] = ()
 
-    def load(self, suite: EntitySuite) -> Samples:
-        """Return all samples. Raises ``TaskFileError``."""
-        tables = {name: suite.rows(key, self.place) for name, key in self.keys.items()}
-        first = next(iter(tables.values()))
-        every = (row for rows in tables.values() for row in rows)
-        self.check_columns({name for row in every for name in row})
-        ids = [row.get(ID) for row in first]
-        if "" in tables:
-            return Samples(first, None, ids)
-        lengths = {name: len(rows) for name, rows in tables.items()}
-        if self.needs_equal and len({*lengths.values()}) > 1:
-            counts = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-            what = f"aligned datasets must have the same number of rows: {counts}"
-            raise TaskFileError([Problem(what, self.place)])
-        samples: Rows = [
-            {name: rows[i] for name, rows in tables.items() if i < len(rows)}
-            for i in range(len(first))
-        ]
-        return Samples(samples, tables, ids)
-
-    def check_columns(self, known: Collection[str]) -> None:
-        """Raise ``TaskFileError`` if a column is missing that a parameter names."""
-        problems = [
-            Problem(
-                f"{one.parameter}: the dataset has no column {one.name!r}"
-                + suggestion(one.name, sorted(known)),
-                one.place,
-            )
-            for one in self.columns
-            if one.name not in known
-        ]
-        if problems:
-            raise TaskFileError(problems)
+def check_columns(columns: Columns, known: Collection[str]) -> None:
+    """Raise ``TaskFileError`` if a column is missing that a parameter names."""
+    problems = [
+        Problem(
+            f"{one.key}: the dataset has no column {name!r}"
+            + suggestion(name, sorted(known)),
+            one.place,
+        )
+        for one, name in columns
+        if name not in known
+    ]
+    if problems:
+        raise TaskFileError(problems)
 
 
 def aligned_names(definition: Any) -> tuple[str, ...]:
@@ -222,7 +202,7 @@ def aligned_names(definition: Any) -> tuple[str, ...]:
 
 
 def read_task_dataset(
-    definition: Section, names: Sequence[str], warnings: list[str]
+    definition: Fields, names: Sequence[str], warnings: list[str]
 ) -> DatasetKeys:
     """Return the data of a definition after substitution; errors are added to the
     problems of the section. ``names``: the result of :func:`aligned_names`."""
@@ -249,16 +229,16 @@ def read_task_dataset(
     return DatasetKeys({}, key) if source == "task_result" else DatasetKeys({"": key})
 
 
-def _aligned(section: Section, keys: Any, names: Sequence[str]) -> Mapping[str, str]:
+def _aligned(section: Fields, keys: Any, names: Sequence[str]) -> Mapping[str, str]:
     if not isinstance(keys, list) or not keys:
         section.problem("keys", "keys must be a list of dataset keys")
         return {}
     found: dict[str, str] = {}
     for number, (name, one) in enumerate(zip(names, keys, strict=True)):
         if not isinstance(one, str):
-            entry_problem(section, "keys", number, f"{one!r} is not a valid key")
+            section.entry_problem("keys", number, f"{one!r} is not a valid key")
         elif name in found:
-            entry_problem(section, "keys", number, f"duplicate dataset {name!r}")
+            section.entry_problem("keys", number, f"duplicate dataset {name!r}")
         else:
             found[name] = one
     return found
@@ -268,12 +248,13 @@ SEED = 1234
 """Seed of ``subsampling: random``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subsample:
-    """Number of samples to run: the first ``n``, or ``n`` random ones in order."""
+class Sizes(NamedTuple):
+    """How much of a task is run: the first samples or random ones, in order, and
+    trials per sample. 0 and an empty text are the task's own."""
 
-    n: int
-    how: Literal["head", "random"] = "head"
+    n_samples: int = 0
+    how: str = ""  # head or random
+    n_trials: int = 0
 
 
 class Samples(NamedTuple):
@@ -289,13 +270,10 @@ class SampleRows(SelectedRows):
     limit, sample and seed of the session."""
 
     def __init__(
-        self,
-        load: Callable[[], Samples],
-        options: TaskOptions,
-        subsample: Subsample | None = None,
+        self, load: Callable[[], Samples], options: TaskOptions, sizes: Sizes
     ) -> None:
         super().__init__(options)
-        self._load, self._subsample = load, subsample
+        self._load, self._own_sizes = load, sizes
 
     def sample(self, index: int) -> dict[str, Any]:
         """Return the sample at a position of the whole dataset."""
@@ -309,12 +287,10 @@ class SampleRows(SelectedRows):
     @cached_property
     def own(self) -> Sequence[int]:
         """Positions that the task's own subsampling selects."""
-        total, subsample = len(self.loaded.samples), self._subsample
-        if subsample is None:
-            return range(total)
-        if subsample.how == "head":
-            return range(min(total, subsample.n))
-        return selection(total, None, subsample.n, SEED)
+        total, n = len(self.loaded.samples), self._own_sizes.n_samples
+        if self._own_sizes.how == "random" and n:
+            return selection(total, None, n, SEED)
+        return range(min(total, n) if n else total)
 
     def _load_ids(self) -> Ids:
         return document_ids(Table([{ID: one} for one in self.loaded.ids]))
@@ -323,55 +299,42 @@ class SampleRows(SelectedRows):
         return row_sizes([self.loaded.samples[n] for n in indices])
 
 
-def with_all_samples(
-    scorers: Sequence[SampleScorer], rows: SampleRows
-) -> tuple[SampleScorer, ...]:
-    """Return the scorers; those of all samples get a dialogue for each sample."""
-    return tuple(
-        one
-        if one.score_samples is None
-        else replace(one, dialogue=_AllSamplesDialogue(one, rows))
-        for one in scorers
-    )
+def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
+    """Return the scorer; one of all samples gets a dialogue for each sample.
 
+    It is called once per process, when the first sample is scored. It always receives
+    all samples of the task, including those that another worker runs, so that every
+    process computes the same scores. Samples are identified by object identity."""
+    score_samples = scorer.score_samples
+    if score_samples is None:
+        return scorer
+    lock, results = Lock(), list[dict[int, SampleScore] | DocumentError]()
 
-class _AllSamplesDialogue:
-    """Dialogue of a ``python_all_samples`` scorer. The scorer is called once per
-    process, when the first sample is scored. It always receives all samples of the
-    task, including those that another worker runs, so that every process computes the
-    same scores. Samples are identified by object identity."""
-
-    def __init__(self, scorer: SampleScorer, rows: SampleRows) -> None:
-        self._scorer, self._rows = scorer, rows
-        self._scores: dict[int, SampleScore] | None = None
-        self._error = ""
-        self._lock = Lock()
-
-    def __call__(self, sample: Any, output: Any) -> Dialogue[SampleScore]:
-        yield from ()
-        with self._lock:
-            if self._scores is None:
-                self._scores = self._score_all()
-        if self._error:
-            raise DocumentError(self._error)
-        if id(sample) not in self._scores:
-            what = "this sample was not among the samples of the scorer's call"
-            raise DocumentError(what)
-        return self._scores[id(sample)]
-
-    def _score_all(self) -> dict[int, SampleScore]:
-        indices, loaded = self._rows.indices(), self._rows.loaded
+    def score_all() -> dict[int, SampleScore] | DocumentError:
+        indices, loaded = rows.indices(), rows.loaded
         samples = [loaded.samples[i] for i in indices]
         argument: Any = samples
         if loaded.columns is not None:
             argument = {
-                name: [rows[i] for i in indices if i < len(rows)]
-                for name, rows in loaded.columns.items()
+                name: [column[i] for i in indices if i < len(column)]
+                for name, column in loaded.columns.items()
             }
-        assert self._scorer.score_samples is not None, "checked by with_all_samples"
         try:
-            scores = self._scorer.score_samples(argument)
+            scores = score_samples(argument)
         except DocumentError as error:
-            self._error = str(error)
-            return {}
+            return DocumentError(str(error))
         return {id(one): score for one, score in zip(samples, scores, strict=True)}
+
+    def dialogue(sample: Any, _output: Any) -> Dialogue[SampleScore]:
+        yield from ()
+        with lock:
+            if not results:
+                results.append(score_all())
+        if isinstance(results[0], DocumentError):
+            raise DocumentError(str(results[0]))
+        if id(sample) not in results[0]:
+            what = "this sample was not among the samples of the scorer's call"
+            raise DocumentError(what)
+        return results[0][id(sample)]
+
+    return replace(scorer, dialogue=dialogue)

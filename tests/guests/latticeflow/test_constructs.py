@@ -38,7 +38,7 @@ from pytest_evals.errors import TaskFileError
 from pytest_evals.guests.latticeflow import filters, generator, parameters
 from pytest_evals.guests.latticeflow.loader import load_tasks
 from pytest_evals.guests.latticeflow.metrics import reader as metrics
-from pytest_evals.guests.latticeflow.metrics.trials import FUNCTIONS
+from pytest_evals.guests.latticeflow.metrics.reader import FUNCTIONS
 from pytest_evals.guests.latticeflow.scoring import reader as reading
 from pytest_evals.guests.latticeflow.solvers import conversations as multi
 from pytest_evals.guests.latticeflow.solvers import reader as solvers

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_evals.core.metric import (
     ANYTHING,
@@ -27,7 +27,7 @@ from pytest_evals.core.metric import (
     Span,
     Totals,
 )
-from pytest_evals.errors import EvalsError, suggestion
+from pytest_evals.errors import EvalsError
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
@@ -43,56 +43,47 @@ class ScorerValue:
 
     name: str  # LatticeFlow's name; for several values, the metric's key
     read: Callable[[SampleScore], Any]
-    how: Metric
+    how: Metric  # with the final name, once it is known
     scorer: str = ""  # key of its scorer
     metric: str = ""  # key of its metric, unique within the scorer
     is_correctness: bool = False  # 1 is a correct answer, 0 a wrong one
     field: str = ""  # score of which it is the mean, maximum or minimum
+    prefix: str = ""  # of its final name; for several values, of their names
 
     @property
     def later(self) -> bool:
         """Whether names are known only after scoring."""
         return self.how.several is not None
 
-    def named(self, final: FinalName) -> Metric:
-        """Return the metric with its final name."""
-        several = self.how.several
-        if several is None or not final.prefix:
-            return replace(self.how, name=final.name)
 
-        def prefixed(values: Sequence[Any]) -> Mapping[str, Estimate]:
-            return {final.prefix + key: one for key, one in several(values).items()}
-
-        return replace(self.how, name=final.name, several=prefixed)
-
-
-class FinalName(NamedTuple):
-    """A name, unique in the task; for several values, that of their metric and the
-    prefix of their names."""
-
-    name: str
-    prefix: str = ""
-
-
-def final_names(numbers: Sequence[ScorerValue]) -> tuple[FinalName, ...]:
-    """Return the final name of each value: its own if all differ, else prefixed with
-    the metric's key, else also with the scorer's key (measured, ``latticeflow-core``
-    3.17.0). Names that are known only after scoring follow the same form."""
+def with_final_names(values: Sequence[ScorerValue]) -> tuple[ScorerValue, ...]:
+    """Return the values with a name that is unique in the task: their own if all
+    differ, else prefixed with the metric's key, else also with the scorer's key
+    (measured, ``latticeflow-core`` 3.17.0). Names that are known only after scoring
+    follow the same form; such a value has the name of its metric."""
     prefix, names = _PREFIXES[0], list[str]()
     for prefix in _PREFIXES:
-        names = [prefix(one) + one.name for one in numbers if not one.later]
+        names = [prefix(one) + one.name for one in values if not one.later]
         if max(Counter(names).values(), default=1) == 1:
             break
-    taken = Counter([*names, *(one.metric for one in numbers if one.later)])
+    taken = Counter([*names, *(one.metric for one in values if one.later)])
 
-    def final(one: ScorerValue) -> FinalName:
-        if not one.later:
-            return FinalName(prefix(one) + one.name)
+    def final(one: ScorerValue) -> ScorerValue:
+        added, several = prefix(one), one.how.several
+        if several is None:
+            how = replace(one.how, name=added + one.name)
+            return replace(one, how=how, prefix=added)
         is_unique = taken[one.metric] == 1
         name = one.metric if is_unique else f"{one.scorer}_{one.metric}"
-        return FinalName(name, prefix(one))
 
-    return tuple(map(final, numbers))
+        def prefixed(given: Sequence[Any]) -> Mapping[str, Estimate]:
+            return {added + key: number for key, number in several(given).items()}
+
+        return replace(
+            one, how=replace(one.how, name=name, several=prefixed), prefix=added
+        )
+
+    return tuple(map(final, values))
 
 
 _PREFIXES: tuple[Callable[[ScorerValue], str], ...] = (
@@ -102,31 +93,15 @@ _PREFIXES: tuple[Callable[[ScorerValue], str], ...] = (
 )
 
 
-_LESS_IS_BETTER = frozenset(
-    {
-        "hallucination",
-        "noise_sensitivity_in_irrelevant",
-        "noise_sensitivity_in_relevant",
-        "num_required_calls_not_made",
-        "num_unrequired_calls",
-        "unparsable",
-    }
-)
-_MORE_IS_BETTER = frozenset(
-    {
-        "all_required_calls_made",
-        "bleu_score",
-        "claim_recall",
-        "context_precision",
-        "context_utilization",
-        "f1_score",
-        "faithfulness",
-        "is_correct",
-        "precision",
-        "recall",
-        "required_calls_coverage",
-    }
-)
+_LESS_IS_BETTER = frozenset((
+    "hallucination", "noise_sensitivity_in_irrelevant", "noise_sensitivity_in_relevant",
+    "num_required_calls_not_made", "num_unrequired_calls", "unparsable",
+))  # fmt: skip
+_MORE_IS_BETTER = frozenset((
+    "all_required_calls_made", "bleu_score", "claim_recall", "context_precision",
+    "context_utilization", "f1_score", "faithfulness", "is_correct", "precision",
+    "recall", "required_calls_coverage",
+))  # fmt: skip
 """Scores of the built-in scorers; the direction of others is unknown."""
 _ROUNDING = 1e-9
 """Standard errors of shares below this are rounding errors."""
@@ -147,6 +122,24 @@ def _invalid(what: str) -> InvalidMessage:
 
 
 _invalid_count = _invalid("a count")
+
+
+def _measure(
+    name: str,
+    read: Read,
+    estimate: Callable[[Sequence[Any]], Estimate],
+    missing: str,
+    **more: Any,
+) -> ScorerValue:
+    how = Metric(
+        name=name,
+        aggregate=estimate,
+        number=lambda values: estimate(values).value,
+        lacking=missing,
+        closed=True,
+        **more,
+    )
+    return ScorerValue(name=name, read=read, how=how)
 
 
 def mean_measure(
@@ -175,18 +168,8 @@ def mean_measure(
         assert isinstance(found, Estimate), "a mean is one number"
         return found
 
-    how = Metric(
-        name=name,
-        aggregate=mean,
-        higher_is_better=higher_is_better,
-        is_mean=True,
-        totals=totals,
-        number=lambda values: mean(values).value,
-        lacking=missing,
-        span=span,
-        closed=True,
-    )
-    return ScorerValue(name=name, read=read, how=how)
+    more: Any = {"is_mean": True, "higher_is_better": higher_is_better}
+    return _measure(name, read, mean, missing, totals=totals, span=span, **more)
 
 
 def mean_field(field: str, name: str, span: Span = ANYTHING) -> ScorerValue:
@@ -196,48 +179,27 @@ def mean_field(field: str, name: str, span: Span = ANYTHING) -> ScorerValue:
     return mean_measure(name, _reader(field), missing, better, invalid, span)
 
 
-def weighted_label(field: str, name: str, weights: Mapping[str, float]) -> ScorerValue:
-    """Return the mean weight of a label; a label without a weight is an error."""
+def number_of_field(
+    field: str, name: str, value: Callable[[Sequence[float]], float], *, scaled: bool
+) -> ScorerValue:
+    """Return a function of all values of a field. ``scaled``: whether the field's
+    direction is also that of the result."""
+    invalid, missing = _invalid(f"the score {field!r}"), missing_message(field)
 
-    def read(score: SampleScore) -> Any:
-        label = score.get(field)
-        return None if label is None else weights.get(str(label), str(label))
+    def estimate(values: Sequence[Any]) -> Estimate:
+        return Estimate(value(_numbers(values, invalid)))
 
-    def invalid(label: Any) -> str:
-        known = suggestion(label, list(weights))
-        return f"the label {label!r} of {field!r} has no weight{known}"
-
-    return mean_measure(name, read, missing_message(field), invalid=invalid)
-
-
-def extreme(field: str, name: str, which: Callable[..., float]) -> ScorerValue:
-    """Return the smallest or the largest value of a field."""
-
-    def value(numbers: Sequence[float]) -> float:
-        return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
-
-    return _of_field(field, name, value, _direction(field))
-
-
-def standard_deviation(field: str, name: str) -> ScorerValue:
-    """Return the sample standard deviation of a field (n - 1, as in the documentation's
-    example); 0 for a single value."""
-
-    def value(numbers: Sequence[float]) -> float:
-        n = len(numbers)
-        if n < 2:
-            return 0.0
-        centre = math.fsum(numbers) / n
-        return math.sqrt(math.fsum((x - centre) ** 2 for x in numbers) / (n - 1))
-
-    return _of_field(field, name, value)
+    more: Any = {"higher_is_better": _direction(field) if scaled else None}
+    return _measure(name, _reader(field), estimate, missing, **more)
 
 
 def sum_measure(name: str, read: Read, missing: str) -> ScorerValue:
     """Return a sum over all samples."""
-    return _without_stderr(
-        name, read, lambda values: float(sum(_numbers(values))), missing
-    )
+
+    def estimate(values: Sequence[Any]) -> Estimate:
+        return Estimate(float(sum(_numbers(values))))
+
+    return _measure(name, read, estimate, missing)
 
 
 def ratio_measure(
@@ -264,18 +226,12 @@ def ratio_measure(
         columns = [list(column) for column in zip(*counts, strict=True)]
         return Totals(columns=columns, score=score, is_ratio=True)
 
-    how = Metric(
-        name=name,
-        aggregate=lambda values: _estimate(totals(values)),
-        higher_is_better=True,
-        totals=totals,
-        ratio=ratio,
-        number=lambda values: _estimate(totals(values)).value,
-        lacking=missing,
-        span=ANYTHING if ratio is None else SHARE,
-        closed=True,
-    )
-    return ScorerValue(name=name, read=read, how=how)
+    def estimate(values: Sequence[Any]) -> Estimate:
+        return _estimate(totals(values))
+
+    span = ANYTHING if ratio is None else SHARE
+    more: Any = {"higher_is_better": True, "ratio": ratio, "span": span}
+    return _measure(name, read, estimate, missing, totals=totals, **more)
 
 
 def frequencies(field: str, name: str) -> ScorerValue:
@@ -310,38 +266,6 @@ def named_values_measure(
         aggregate=lambda values: Estimate(math.nan),
         several=several,
         lacking=missing,
-    )
-    return ScorerValue(name=name, read=read, how=how)
-
-
-def _of_field(
-    field: str,
-    name: str,
-    value: Callable[[Sequence[float]], float],
-    higher_is_better: bool | None = None,
-) -> ScorerValue:
-    invalid, missing = _invalid(f"the score {field!r}"), missing_message(field)
-
-    def of_numbers(values: Sequence[Any]) -> float:
-        return value(_numbers(values, invalid))
-
-    return _without_stderr(name, _reader(field), of_numbers, missing, higher_is_better)
-
-
-def _without_stderr(
-    name: str,
-    read: Read,
-    value: Callable[[Sequence[Any]], float],
-    missing: str,
-    higher_is_better: bool | None = None,
-) -> ScorerValue:
-    how = Metric(
-        name=name,
-        aggregate=lambda values: Estimate(value(values)),
-        higher_is_better=higher_is_better,
-        number=value,
-        lacking=missing,
-        closed=True,
     )
     return ScorerValue(name=name, read=read, how=how)
 

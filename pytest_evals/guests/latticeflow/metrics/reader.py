@@ -1,5 +1,5 @@
-"""Reads a scorer's ``metrics`` (``_READERS`` has all types), classification metrics
-among them.
+"""Reads a scorer's ``metrics`` (``_READERS`` has all types), and a task's trials:
+repeated solving of each sample, and the aggregation of their scores.
 
 Without counts, recall, precision and F1 are NaN if computed from counts, and 0 if
 computed from labels.
@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.fields import (
-    check_key,
-    read_typed,
-    required_text,
-    unique_name,
-)
+from pytest_evals.core.task import MOST_REPEATS
+from pytest_evals.errors import DocumentError, suggestion
+from pytest_evals.guests.latticeflow.fields import Fields, unique_name
 from pytest_evals.guests.latticeflow.metrics.measures import (
     Read,
     ScorerValue,
-    extreme,
     flatten,
     frequencies,
     mean_field,
@@ -32,38 +26,16 @@ from pytest_evals.guests.latticeflow.metrics.measures import (
     missing_message,
     named_values_measure,
     number_of,
+    number_of_field,
     ratio_measure,
-    standard_deviation,
     sum_measure,
-    weighted_label,
 )
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.snippets import (
-    SnippetFunction,
-    snippet_of,
-)
+from pytest_evals.guests.latticeflow.snippets import SnippetFunction, snippet_of
 from pytest_evals.scorers.metric_value import plain
 
 Pair = tuple[str, str]
 """Expected and predicted label."""
-
-
-def count_ratio(
-    name: str, hits: str, misses: Sequence[str], weight: int = 1
-) -> ScorerValue:
-    """Return a ratio of hits to hits and misses, from the scorer's counts. ``weight``:
-    weight of the hits; 2 in F1."""
-    fields = (hits, *misses)
-
-    def read(score: SampleScore) -> list[Any] | None:
-        counts = [score.get(field) for field in fields]
-        return None if None in counts else counts
-
-    def value(sums: Sequence[float]) -> float:
-        below = weight * sums[0] + math.fsum(sums[1:])
-        return weight * sums[0] / below if below else math.nan
-
-    return ratio_measure(name, read, value, missing_message(*fields))
 
 
 def binary(
@@ -81,20 +53,20 @@ def binary(
         "true_negatives": (negative, negative),
     }
 
-    def cells(score: SampleScore) -> dict[str, int] | None:
-        """Return 1 for the sample's outcome and 0 for the others."""
-        pair = _pair(score, gold, predicted)
-        if pair not in outcomes.values():
-            return None
-        return {name: int(pair == outcome) for name, outcome in outcomes.items()}
+    def counted(*names: str) -> Callable[[SampleScore], list[int] | None]:
+        """Return the reader of 1 for the sample's outcome and 0 for the others."""
 
-    def cell(name: str, score: SampleScore) -> int | None:
-        found = cells(score)
-        return None if found is None else found[name]
+        def read(score: SampleScore) -> list[int] | None:
+            pair = _pair(score, gold, predicted)
+            flags = [int(pair == outcomes[name]) for name in names]
+            return flags if pair in outcomes.values() else None
 
-    def counts(score: SampleScore) -> list[int] | None:
-        found = cells(score)
-        return None if found is None else [*found.values()][:3]
+        return read
+
+    def total(*names: str) -> Read:
+        """Return the reader of 1 for one of several outcomes."""
+        read = counted(*names)
+        return lambda score: None if (found := read(score)) is None else sum(found)
 
     def ratio(name: str, weights: tuple[int, ...]) -> ScorerValue:
         def value(sums: Sequence[float]) -> float:
@@ -102,43 +74,14 @@ def binary(
             return weights[0] * sums[0] / below if below else 0.0
 
         above = Ratio(above=(weights[0], 0, 0), below=weights)
-        return ratio_measure(name, counts, value, missing, above)
-
-    def is_hit(score: SampleScore) -> int | None:
-        pair = _pair(score, gold, predicted)
-        if pair is None or pair not in outcomes.values():
-            return None
-        return int(pair[0] == pair[1])
+        return ratio_measure(name, counted(*[*outcomes][:3]), value, missing, above)
 
     return [
-        _accuracy(is_hit, missing),
+        _accuracy(total("true_positives", "true_negatives"), missing),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
-        *(sum_measure(name, partial(cell, name), missing) for name in outcomes),
-    ]
-
-
-def multiclass(gold: str, predicted: str, name: str) -> list[ScorerValue]:
-    """Return accuracy, and precision, recall and F1 of each class and as unweighted
-    means. A class that is never predicted, or never correct, has 0."""
-    missing = missing_message(gold, predicted)
-
-    def read(score: SampleScore) -> list[str] | None:
-        pair = _pair(score, gold, predicted)
-        return None if pair is None else list(pair)
-
-    def is_hit(score: SampleScore) -> int | None:
-        pair = _pair(score, gold, predicted)
-        return None if pair is None else int(pair[0] == pair[1])
-
-    def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        pairs = [(one[0], one[1]) for one in flatten(values)]
-        return {key: Estimate(number) for key, number in _by_class(pairs).items()}
-
-    return [
-        _accuracy(is_hit, missing),
-        named_values_measure(name, read, several, missing),
+        *(sum_measure(name, total(name), missing) for name in outcomes),
     ]
 
 
@@ -174,8 +117,8 @@ _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 """Scores that mark an answer as correct."""
 _SCALED = ("max", "mean", "min")
 """Metrics on the same scale as the score that they aggregate."""
-Reader = Callable[[Section, str], list[ScorerValue]]
-"""Section and key of a metric → its values."""
+Reader = Callable[[Fields, str], list[ScorerValue]]
+"""Fields and key of a metric → its values."""
 
 ACCURACY = replace(
     mean_field("is_correct", "accuracy", SHARE), metric="accuracy", is_correctness=True
@@ -198,7 +141,7 @@ def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     )
 
 
-def read_metrics(section: Section, warnings: list[str]) -> tuple[ScorerValue, ...]:
+def read_metrics(section: Fields, warnings: list[str]) -> tuple[ScorerValue, ...]:
     """Return the metric values of a scorer, in the order of its metrics."""
     values: list[ScorerValue] = []
     keys: set[str] = set()
@@ -206,9 +149,9 @@ def read_metrics(section: Section, warnings: list[str]) -> tuple[ScorerValue, ..
         kind = entry.values.get("type")
         given = entry.name("key")
         if given is not None:
-            check_key(entry, "a metric")
+            entry.check_key("a metric")
         key = unique_name(given or str(kind), [*keys])
-        found = read_typed(entry, "metric", "a metric", _READERS, key)
+        found = entry.typed("metric", "a metric", _READERS, key)
         if given is not None and key != given:
             entry.problem("key", f"duplicate metric {given!r}")
         elif key != (given or kind):
@@ -227,23 +170,40 @@ def read_metrics(section: Section, warnings: list[str]) -> tuple[ScorerValue, ..
     return tuple(values)
 
 
-def _field(entry: Section, key: str = "field") -> str:
-    return required_text(entry, key, "is_correct")
+def _field(entry: Fields, key: str = "field") -> str:
+    return entry.required_text(key, "is_correct")
 
 
-def _of_field(make: Callable[[str, str], ScorerValue], ending: str) -> Reader:
-    def read(entry: Section, key: str) -> list[ScorerValue]:
+def _of_field(
+    make: Callable[..., ScorerValue], ending: str, *more: Any, **named: Any
+) -> Reader:
+    def read(entry: Fields, key: str) -> list[ScorerValue]:
         field = _field(entry)
-        return [make(field, entry.text("name") or f"{field}_{ending}")]
+        name = entry.text("name") or f"{field}_{ending}"
+        return [make(field, name, *more, **named)]
 
     return read
 
 
-def _frequency(entry: Section, key: str) -> list[ScorerValue]:
-    return [frequencies(_field(entry), key)]
+def _extreme(which: Callable[[Sequence[float]], float]) -> Reader:
+    def value(numbers: Sequence[float]) -> float:
+        return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
+
+    return _of_field(number_of_field, which.__name__, value, scaled=True)
 
 
-def _weighted(entry: Section, key: str) -> list[ScorerValue]:
+def _deviation(numbers: Sequence[float]) -> float:
+    """Return the sample standard deviation (n - 1, as in the documentation's example);
+    0 for a single value."""
+    n = len(numbers)
+    if n < 2:
+        return 0.0
+    centre = math.fsum(numbers) / n
+    return math.sqrt(math.fsum((x - centre) ** 2 for x in numbers) / (n - 1))
+
+
+def _weighted(entry: Fields, key: str) -> list[ScorerValue]:
+    """Read the mean weight of a label; a label without a weight is an error."""
     field = _field(entry)
     name = entry.text("name") or f"{field}_weighted_average"
     weights: dict[str, float] = {}
@@ -257,33 +217,74 @@ def _weighted(entry: Section, key: str) -> list[ScorerValue]:
             entry.problem("weights", what)
         else:
             weights[str(label)] = number
-    return [weighted_label(field, name, weights)]
+
+    def read(score: SampleScore) -> Any:
+        label = score.get(field)
+        return None if label is None else weights.get(str(label), str(label))
+
+    def invalid(label: Any) -> str:
+        known = suggestion(label, list(weights))
+        return f"the label {label!r} of {field!r} has no weight{known}"
+
+    return [mean_measure(name, read, missing_message(field), invalid=invalid)]
 
 
-def _counts(name: str, misses: Sequence[str], weight: int = 1) -> Reader:
-    def read(entry: Section, key: str) -> list[ScorerValue]:
-        hits = _field(entry, "num_true_positives_field")
-        others = [_field(entry, field) for field in misses]
-        return [count_ratio(entry.text("name") or name, hits, others, weight)]
+def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
+    """Return the reader of a ratio of hits to hits and misses, from the scorer's
+    counts. ``weight``: weight of the hits; 2 in F1."""
+
+    def read(entry: Fields, key: str) -> list[ScorerValue]:
+        fields = [_field(entry, one) for one in ("num_true_positives_field", *misses)]
+        name = entry.text("name") or own_name
+
+        def counts(score: SampleScore) -> list[Any] | None:
+            found = [score.get(field) for field in fields]
+            return None if None in found else found
+
+        def value(sums: Sequence[float]) -> float:
+            below = weight * sums[0] + math.fsum(sums[1:])
+            return weight * sums[0] / below if below else math.nan
+
+        return [ratio_measure(name, counts, value, missing_message(*fields))]
 
     return read
 
 
-def _binary(entry: Section, key: str) -> list[ScorerValue]:
+def _binary(entry: Fields, key: str) -> list[ScorerValue]:
     gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
-    positive = required_text(entry, "positive_answer", "yes")
-    negative = required_text(entry, "negative_answer", "no")
+    positive = entry.required_text("positive_answer", "yes")
+    negative = entry.required_text("negative_answer", "no")
     if positive and positive == negative:
         what = f"positive_answer and negative_answer are both {positive!r}"
         entry.problem("negative_answer", what)
     return binary(gold, predicted, positive, negative)
 
 
-def _multiclass(entry: Section, key: str) -> list[ScorerValue]:
-    return multiclass(_field(entry, "field_gt"), _field(entry, "field_pred"), key)
+def _multiclass(entry: Fields, key: str) -> list[ScorerValue]:
+    """Read accuracy, and precision, recall and F1 of each class and as unweighted
+    means. A class that is never predicted, or never correct, has 0."""
+    gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
+    missing = missing_message(gold, predicted)
+
+    def read(score: SampleScore) -> list[str] | None:
+        pair = _pair(score, gold, predicted)
+        return None if pair is None else list(pair)
+
+    def is_hit(score: SampleScore) -> int | None:
+        pair = read(score)
+        return None if pair is None else int(pair[0] == pair[1])
+
+    def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
+        pairs = [(one[0], one[1]) for one in flatten(values)]
+        return {name: Estimate(number) for name, number in _by_class(pairs).items()}
+
+    return [
+        _accuracy(is_hit, missing),
+        named_values_measure(key, read, several, missing),
+    ]
 
 
-def _python(entry: Section, key: str) -> list[ScorerValue]:
+def _python(entry: Fields, key: str) -> list[ScorerValue]:
     function = snippet_of(entry, "compute_metrics_snippet", "compute_metrics")
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
@@ -313,14 +314,105 @@ _POSITIVES, _NEGATIVES = "num_false_positives_field", "num_false_negatives_field
 _READERS: Mapping[str, Reader] = {
     "binary-classification": _binary,
     "f1_score": _counts("f1_score", [_POSITIVES, _NEGATIVES], weight=2),
-    "frequency": _frequency,
-    "max": _of_field(lambda field, name: extreme(field, name, max), "max"),
+    "frequency": lambda entry, key: [frequencies(_field(entry), key)],
+    "max": _extreme(max),
     "mean": _of_field(mean_field, "mean"),
-    "min": _of_field(lambda field, name: extreme(field, name, min), "min"),
+    "min": _extreme(min),
     "multiclass-classification": _multiclass,
     "precision": _counts("precision", [_POSITIVES]),
     "python": _python,
     "recall": _counts("recall", [_NEGATIVES]),
-    "std_dev": _of_field(standard_deviation, "std_dev"),
+    "std_dev": _of_field(number_of_field, "std_dev", _deviation, scaled=False),
     "weighted_average": _weighted,
 }
+
+
+FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregator:
+    """Aggregates one score over trials."""
+
+    score: str
+    function: str  # one of FUNCTIONS
+    k: int = 1  # attempts of pass@k and pass^k; may exceed the number of trials
+    name: str = ""  # of the result; empty for score and function
+
+    @property
+    def result(self) -> str:
+        """Name of the result: ``is_correct.pass@3``."""
+        function = self.function
+        if function.startswith("pass"):
+            function = f"{function[:-1]}{self.k}"
+        return self.name or f"{self.score}.{function}"
+
+    def aggregate(self, values: Sequence[float]) -> float:
+        """Return the aggregate of all trials. ``pass@k`` and ``pass^k`` need values of
+        0 or 1."""
+        if self.function in ("min", "max"):
+            return float(min(values) if self.function == "min" else max(values))
+        share = sum(values) / len(values)
+        if self.function == "mean":
+            return share
+        if any(value not in (0, 1) for value in values):
+            raise DocumentError(
+                f"{self.function} needs values of 0 or 1, but {self.score!r} is "
+                f"{next(v for v in values if v not in (0, 1))!r}"
+            )
+        if self.function == "pass^k":
+            return float(share**self.k)
+        return 1.0 - float((1 - share) ** self.k)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """Repeated solving of each sample. ``n``: number of trials, at least 2."""
+
+    n: int
+    aggregators: tuple[Aggregator, ...] = ()
+
+    def aggregate(self, scores: Sequence[SampleScore]) -> SampleScore:
+        """Return the aggregate of all trials' scores.
+
+        A score without an aggregator has its mean, as ``x.mean``; text values are left
+        out. A score's own name also refers to its mean, so metrics can use either.
+        """
+        numbers: dict[str, list[float]] = {}
+        for one in scores:
+            for name, value in one.values.items():
+                number = number_of(value)
+                if number is not None:
+                    numbers.setdefault(name, []).append(number)
+        results: dict[str, Any] = {}
+        for name, values in numbers.items():
+            own = [one for one in self.aggregators if one.score == name]
+            for aggregator in own or [Aggregator(score=name, function="mean")]:
+                results[aggregator.result] = aggregator.aggregate(values)
+        for name, values in numbers.items():
+            results.setdefault(name, sum(values) / len(values))
+        metadata: Mapping[str, Any] = {"trials": [one.to_dict() for one in scores]}
+        return SampleScore(results, metadata)
+
+
+def read_trials(section: Fields) -> Trials:
+    """Return the trials of a task; errors are added to the problems of the section."""
+    section.need("num_trials", "3")
+    n = section.whole("num_trials", 2, 2, MOST_REPEATS)
+    aggregators = tuple(map(_read_aggregator, section.entries("score_aggregators")))
+    section.close("trials")
+    return Trials(n=n, aggregators=aggregators)
+
+
+def _read_aggregator(entry: Fields) -> Aggregator:
+    score = entry.required_text("score_name", "is_correct")
+    inner = entry.required_section("aggregator", "{function: mean}")
+    entry.close("an entry of score_aggregators")
+    function, k = inner.one_of("function", "function", FUNCTIONS, ""), 1
+    if not function.startswith("pass"):
+        inner.refuse("k", f"{function} does not use it")
+    elif inner.need("k", "3", f"{function} needs k"):
+        k = inner.whole("k", 1, 1)
+    name = inner.text("score_name")
+    inner.close("an aggregator")
+    return Aggregator(score=score, function=function, k=k, name=name)

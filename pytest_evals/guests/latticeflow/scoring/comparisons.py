@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, MissingExtraError, abbreviated
-from pytest_evals.guests.latticeflow.fields import optional_template, template
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
 from pytest_evals.guests.latticeflow.prompts.items import unwrap
@@ -43,7 +42,7 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 
 
-def read_equals(section: Section, task: ScorerContext) -> SampleScorer:
+def read_equals(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
 
     def equal(reference: str, predicted: str) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def read_equals(section: Section, task: ScorerContext) -> SampleScorer:
     return _comparison(section, task, equal, "is_correct", ACCURACY)
 
 
-def read_bleu(section: Section, task: ScorerContext) -> SampleScorer:
+def read_bleu(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``bleu`` scorer: n-gram overlap."""
     try:
         check_library("bleu")
@@ -70,14 +69,14 @@ def _bleu(reference: str, predicted: str) -> dict[str, Any]:
 
 
 def _comparison(
-    section: Section,
+    section: Fields,
     task: ScorerContext,
     compare: Callable[[str, str], dict[str, Any]],
     score: str,
     metric: ScorerValue,
 ) -> SampleScorer:
-    reference = template(section, "ground_truth", "{{ sample.target }}")
-    value = optional_template(section, "value")
+    reference = section.template("ground_truth", "{{ sample.target }}")
+    value = section.optional_template("value")
     needs_answer(section, task.has_solver or value is not None)
     target = target_of(reference)
 
@@ -96,7 +95,7 @@ def _comparison(
     )
 
 
-def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
+def read_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
@@ -127,7 +126,7 @@ def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
     )
 
 
-def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
+def read_parsed_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
     by letter or text (``--evals-choices=generate``)."""
     first_letter = read_mcqa(section, task)
@@ -158,13 +157,13 @@ def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer:
     return replace(first_letter, dialogue=dialogue, scores=scores, shares=scores)
 
 
-def _column_template(section: Section, key: str) -> SampleTemplate:
+def _column_template(section: Fields, key: str) -> SampleTemplate:
     """Return the template under a key, or of the column that the deprecated key with
     the ending ``_field`` names."""
     deprecated = f"{key}_field"
     column = section.text(deprecated)
     if section.raw(key) is not None or not column:
-        return template(section, key, f"{{{{ sample.{key} }}}}")
+        return section.template(key, f"{{{{ sample.{key} }}}}")
     text = f"{{{{ sample[{json.dumps(column)}] }}}}"
     return compile_template(text, section.place(deprecated), deprecated)
 
@@ -210,10 +209,10 @@ class Call(NamedTuple):
         return self.arguments is None or self.arguments == made.arguments
 
 
-def read_coverage(section: Section, task: ScorerContext) -> SampleScorer:
+def read_coverage(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     fix = "{{ sample.function_calls | tojson }}"
-    required = template(section, "function_calls", fix)
+    required = section.template("function_calls", fix)
     in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
     needs_solver(section, task.has_solver)
 

@@ -15,13 +15,8 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.fields import need, template, text_template
-from pytest_evals.guests.latticeflow.metrics.reader import (
-    ACCURACY,
-    FREQUENCY,
-    means_of,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, FREQUENCY, means_of
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
@@ -73,12 +68,12 @@ class _Form:
 
 
 def _read_judge(
-    section: Section, task: ScorerContext, system: str, form: _Form, read: Read
+    section: Fields, task: ScorerContext, system: str, form: _Form, read: Read
 ) -> SampleScorer:
     client = model_client(section, "model_key", task.models)
     system = section.text("system_prompt", system)
-    system_prompt = text_template(section, "system_prompt", system)
-    user_prompt = template(section, "user_prompt", "Is {{ sample.answer }} right?")
+    system_prompt = section.text_template("system_prompt", system)
+    user_prompt = section.template("user_prompt", "Is {{ sample.answer }} right?")
     is_structured = section.flag("use_structured_outputs")
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
@@ -98,7 +93,7 @@ def _read_judge(
     return SampleScorer(dialogue=dialogue)
 
 
-def read_classifier(section: Section, task: ScorerContext) -> SampleScorer:
+def read_classifier(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_classifier`` scorer."""
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
@@ -122,7 +117,7 @@ def read_classifier(section: Section, task: ScorerContext) -> SampleScorer:
     return replace(scorer, scores=names, shares=names, metric_values=(ACCURACY,))
 
 
-def read_labeler(section: Section, task: ScorerContext) -> SampleScorer:
+def read_labeler(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``labeler_via_model``: a label, from the valid ones."""
     labels = _labels(section, "valid_labels")
 
@@ -135,7 +130,7 @@ def read_labeler(section: Section, task: ScorerContext) -> SampleScorer:
     return replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
 
 
-def read_grader(section: Section, task: ScorerContext) -> SampleScorer:
+def read_grader(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
@@ -170,8 +165,8 @@ def _label_form(key: str, labels: Sequence[str]) -> _Form:
     return _Form(key, value, f"one of {words}")
 
 
-def _labels(section: Section, key: str, *, required: bool = False) -> list[str]:
-    if required and not need(section, key, '["…"]'):
+def _labels(section: Fields, key: str, *, required: bool = False) -> list[str]:
+    if required and not section.need(key, '["…"]'):
         return []
     labels = section.take(key, list, [])
     for label in labels:

@@ -15,12 +15,8 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.fields import (
-    optional_template,
-    required_text,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.metrics.measures import (
     ScorerValue,
     flatten,
@@ -53,11 +49,11 @@ from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import family_metric
 
 
-def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer:
+def read_lighteval(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
-    reference = optional_template(section, "ground_truth")
-    value = optional_template(section, "value")
+    reference = section.optional_template("ground_truth")
+    value = section.optional_template("value")
     needs_answer(section, task.has_solver or value is not None)
     judge = None
     if metric is not None and metric.judges:
@@ -113,8 +109,8 @@ def _ask(judge: ModelClient | None, sample: Sample, question: JudgeQuestion) -> 
     return judge.readable(judge.ask(given, sample), question.read)
 
 
-def _metric(section: Section) -> TaskMetric | None:
-    name = required_text(section, "metric", "rouge_t5")
+def _metric(section: Fields) -> TaskMetric | None:
+    name = section.required_text("metric", "rouge_t5")
     arguments = section.take("arguments", dict, {})
     if not name:
         return None

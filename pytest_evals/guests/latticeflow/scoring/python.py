@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
-from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
@@ -24,7 +24,7 @@ from pytest_evals.guests.latticeflow.solvers.model_client import Sample
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 
-def read_python_scorer(section: Section, task: ScorerContext) -> SampleScorer:
+def read_python_scorer(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
     sample only."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
@@ -53,7 +53,7 @@ def _arguments(
     return (sample,) if output is None or len(parameters) == 1 else (sample, output)
 
 
-def read_all_samples(section: Section, task: ScorerContext) -> SampleScorer:
+def read_all_samples(section: Fields, task: ScorerContext) -> SampleScorer:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
     if task.has_solver:
         what = "python_all_samples cannot be used in a task with a solver"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_evals.core.metric import SHARE
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.fields import check_key, unique_name
+from pytest_evals.guests.latticeflow.fields import Fields, unique_name
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
 from pytest_evals.guests.latticeflow.scoring.comparisons import (
@@ -34,8 +33,8 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE
 
 MCQA = "string_equals_mcqa"
 """Type of scorers for multiple-choice questions."""
-Reader = Callable[[Section, ScorerContext], SampleScorer]
-"""Section → scorer; errors are added to the problems of the section."""
+Reader = Callable[[Fields, ScorerContext], SampleScorer]
+"""Fields → scorer; errors are added to the problems of the section."""
 _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
@@ -52,7 +51,7 @@ _READERS: dict[str, Reader] = {
 
 
 def read_scorers(
-    sections: Sequence[Section],
+    sections: Sequence[Fields],
     models: Models,
     warnings: list[str],
     *,
@@ -90,19 +89,19 @@ def _recording(models: Models, called: set[str]) -> Models:
     return client
 
 
-def _key(section: Section, kind: str, taken: Mapping[str, SampleScorer]) -> str:
+def _key(section: Fields, kind: str, taken: Mapping[str, SampleScorer]) -> str:
     """Return the scorer's key, or its type with a number if it is taken."""
     given = section.name("key")
     if given is None:
         return unique_name(kind, taken)
-    check_key(section, "a scorer")
+    section.check_key("a scorer")
     if given in taken:
         section.problem("key", f"duplicate scorer {given!r}")
     return given
 
 
 def _read_scorer(
-    section: Section, reader: Reader, context: ScorerContext, warnings: list[str]
+    section: Fields, reader: Reader, context: ScorerContext, warnings: list[str]
 ) -> SampleScorer:
     """Return a scorer with the metric values of its section, or the default ones; with
     none for ``purpose: qa``, whose scores are stored but not aggregated."""

@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, unknown_name
-from pytest_evals.guests.latticeflow.fields import (
-    read_typed,
-    required_entries,
-    required_text,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.prompts.items import Message, Part, text_of
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
@@ -111,7 +106,7 @@ def _run(
     return met
 
 
-def read_pass_through(section: Section, _models: Models) -> Solver:
+def read_pass_through(section: Fields, _models: Models) -> Solver:
     """Return a solver whose output is the recorded trace."""
     recorded = _trace_column(section)
 
@@ -122,7 +117,7 @@ def read_pass_through(section: Section, _models: Models) -> Solver:
     return solve
 
 
-def read_multi_turn(section: Section, models: Models) -> Solver:
+def read_multi_turn(section: Fields, models: Models) -> Solver:
     """Return a solver that runs message builders in order."""
     builders = _read_builders(section, models, _READERS)
 
@@ -135,40 +130,40 @@ def read_multi_turn(section: Section, models: Models) -> Solver:
     return solve
 
 
-Reader = Callable[[Section, Models], Step]
+Reader = Callable[[Fields, Models], Step]
 
 
 def _read_builders(
-    section: Section, models: Models, known: Mapping[str, Reader]
+    section: Fields, models: Models, known: Mapping[str, Reader]
 ) -> tuple[Builder, ...]:
     fix = "[{type: chat_message, …}, {type: generate}]"
-    entries = required_entries(section, "message_builders", fix)
+    entries = section.required_entries("message_builders", fix)
     return tuple(_read_builder(entry, models, known) for entry in entries)
 
 
 def _read_builder(
-    entry: Section, models: Models, known: Mapping[str, Reader]
+    entry: Fields, models: Models, known: Mapping[str, Reader]
 ) -> Builder:
     kind = entry.values.get("type")
     if kind == "load_trace" and kind not in known:
         entry.problem("type", "load_trace cannot be used in a loop")
         known = _READERS
     ending = _read_ending(entry) if kind in _WITH_ENDING else None
-    step = read_typed(entry, "message builder", "a message builder", known, models)
+    step = entry.typed("message builder", "a message builder", known, models)
     return Builder(step, ending)
 
 
-def _read_ending(entry: Section) -> Ending | None:
+def _read_ending(entry: Fields) -> Ending | None:
     inner = entry.section("terminate_if")
     if inner is None:
         return None
-    includes = required_text(inner, "includes", "<done>")
+    includes = inner.required_text("includes", "<done>")
     keep = inner.take("keep_iteration", bool, True)
     inner.close("terminate_if")
     return Ending(includes, keep)
 
 
-def _chat_message(entry: Section, _models: Models) -> Step:
+def _chat_message(entry: Fields, _models: Models) -> Step:
     role, content = read_chat_message(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -180,7 +175,7 @@ def _chat_message(entry: Section, _models: Models) -> Step:
     return step
 
 
-def _generate(_entry: Section, models: Models) -> Step:
+def _generate(_entry: Fields, models: Models) -> Step:
     client = models("")
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -193,11 +188,11 @@ def _generate(_entry: Section, models: Models) -> Step:
     return step
 
 
-def _generate_message(entry: Section, models: Models) -> Step:
+def _generate_message(entry: Fields, models: Models) -> Step:
     """Read a message that another model writes. It receives the conversation, unless
     that is switched off, and then the additional messages."""
     fix = "[{type: chat_message, role: user, content: …}]"
-    entries = required_entries(entry, "extra_input_messages", fix)
+    entries = entry.required_entries("extra_input_messages", fix)
     extra = [_read_extra(one) for one in entries]
     client = model_client(entry, "model_key", models)
     with_conversation = entry.take("include_conversation", bool, True)
@@ -214,13 +209,13 @@ def _generate_message(entry: Section, models: Models) -> Step:
     return step
 
 
-def _read_extra(entry: Section) -> tuple[str, SampleTemplate]:
+def _read_extra(entry: Fields) -> tuple[str, SampleTemplate]:
     _read_ending(entry)  # accepted, without effect
     known = {"chat_message": read_chat_message}
-    return read_typed(entry, "message builder", "a message builder", known)
+    return entry.typed("message builder", "a message builder", known)
 
 
-def _load_trace(entry: Section, _models: Models) -> Step:
+def _load_trace(entry: Fields, _models: Models) -> Step:
     recorded = _trace_column(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -231,8 +226,8 @@ def _load_trace(entry: Section, _models: Models) -> Step:
     return step
 
 
-def _trace_column(section: Section) -> Callable[[Sample], Trace]:
-    name = required_text(section, "trace_column", "trace")
+def _trace_column(section: Fields) -> Callable[[Sample], Trace]:
+    name = section.required_text("trace_column", "trace")
     place = section.place("trace_column")
 
     def recorded(sample: Sample) -> Trace:
@@ -248,7 +243,7 @@ def _trace_column(section: Section) -> Callable[[Sample], Trace]:
     return recorded
 
 
-def _loop(entry: Section, models: Models) -> Step:
+def _loop(entry: Fields, models: Models) -> Step:
     """Read a loop; reaching the maximum is an error, unless it is switched off."""
     builders = _read_builders(entry, models, _IN_LOOPS)
     n, place = entry.whole("max_iterations", 0, 10), entry.place("max_iterations")

@@ -15,9 +15,8 @@ from typing import Any, cast
 
 from pytest_evals.core.dialogue import Ask, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.fields import or_problems, required_text
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.models import INPUT, KWARGS, SAMPLE
 from pytest_evals.guests.latticeflow.prompts.items import (
     items_of,
@@ -130,11 +129,11 @@ Models = Callable[[str], ModelClient]
 """Key of a model → its client; an empty key is the tested model."""
 
 
-def model_client(section: Section, key: str, models: Models) -> ModelClient:
+def model_client(section: Fields, key: str, models: Models) -> ModelClient:
     """Return the client of the model whose key is set; errors are added to the problems
     of the section."""
-    model = required_text(section, key, "<< config.my_model >>")
-    client = or_problems(section, models, model) if model else None
+    model = section.required_text(key, "<< config.my_model >>")
+    client = section.or_problems(models, model) if model else None
     return client or ModelClient()
 
 

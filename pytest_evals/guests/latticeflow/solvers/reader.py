@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.fields import read_typed
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.solvers.conversations import (
     read_multi_turn,
     read_pass_through,
@@ -24,7 +23,7 @@ from pytest_evals.guests.latticeflow.solvers.single_turn import (
 )
 
 _FORMATS = ("latticeflow", "open_responses")
-_READERS: Mapping[str, Callable[[Section, Models], Solver]] = {
+_READERS: Mapping[str, Callable[[Fields, Models], Solver]] = {
     "grouped_single_turn_solver": read_grouped,
     "multi_turn_solver": read_multi_turn,
     "pass_through_solver": read_pass_through,
@@ -48,7 +47,7 @@ class SolverParts(NamedTuple):
         return self.is_declared and not self.is_single_round
 
 
-def read_solver(section: Section, models: Models) -> SolverParts:
+def read_solver(section: Fields, models: Models) -> SolverParts:
     """Return the solver of a task; errors are added to the problems of the section."""
     kind = str(section.values.get("type"))
     postprocess = None
@@ -62,7 +61,7 @@ def read_solver(section: Section, models: Models) -> SolverParts:
         called.add(key)
         return models(key)
 
-    solver = read_typed(section, "solver", "a solver", _READERS, record_model)
+    solver = section.typed("solver", "a solver", _READERS, record_model)
     return SolverParts(
         solver,
         postprocess,

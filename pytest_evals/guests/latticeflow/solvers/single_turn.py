@@ -12,15 +12,8 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import abbreviated
-from pytest_evals.guests.latticeflow.fields import (
-    need,
-    read_typed,
-    required_section,
-    required_text,
-    template,
-)
+from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.prompts.items import (
     CustomTaskInputMessage,
     Part,
@@ -38,7 +31,7 @@ Build = Callable[[Sample], Any]
 """Sample → model input: a chat, or any JSON value."""
 
 
-def read_single_turn(section: Section, models: Models) -> Solver:
+def read_single_turn(section: Fields, models: Models) -> Solver:
     """Return a solver that calls the model once."""
     build, client = _read_input_builder(section, _BUILDERS), models("")
 
@@ -50,7 +43,7 @@ def read_single_turn(section: Section, models: Models) -> Solver:
     return solve
 
 
-def read_grouped(section: Section, models: Models) -> Solver:
+def read_grouped(section: Fields, models: Models) -> Solver:
     """Return a solver that calls the model for each member of a group, in one round. A
     group is a rendered list or object."""
     build = _read_input_builder(section, {"generic": _BUILDERS["generic"]})
@@ -90,15 +83,15 @@ def _output(
 
 
 def _read_input_builder(
-    section: Section, known: Mapping[str, Callable[[Section], Build]]
+    section: Fields, known: Mapping[str, Callable[[Fields], Build]]
 ) -> Build:
     fix = "{type: chat_completion, input_messages: […]}"
-    inner = required_section(section, "input_builder", fix)
-    return read_typed(inner, "input builder", "an input builder", known)
+    inner = section.required_section("input_builder", fix)
+    return inner.typed("input builder", "an input builder", known)
 
 
-def _generic(section: Section) -> Build:
-    return partial(_json_value, template(section, "template", '{"messages": […]}'))
+def _generic(section: Fields) -> Build:
+    return partial(_json_value, section.template("template", '{"messages": […]}'))
 
 
 def _json_value(template: SampleTemplate, sample: Sample) -> Any:
@@ -111,8 +104,8 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
         raise FieldError(what, template.place, fix) from None
 
 
-def _chat_completion(section: Section) -> Build:
-    need(section, "input_messages", "[{role: user, content: …}]")
+def _chat_completion(section: Fields) -> Build:
+    section.need("input_messages", "[{role: user, content: …}]")
     entries = section.entries("input_messages")
     messages = [_read_message(one) for one in entries]
 
@@ -126,25 +119,25 @@ def _chat_completion(section: Section) -> Build:
     return build
 
 
-def _read_message(entry: Section) -> tuple[str, SampleTemplate]:
+def _read_message(entry: Fields) -> tuple[str, SampleTemplate]:
     message = read_chat_message(entry)
     entry.close("an input message")
     return message
 
 
-def read_chat_message(entry: Section) -> tuple[str, SampleTemplate]:
+def read_chat_message(entry: Fields) -> tuple[str, SampleTemplate]:
     """Return the role and the content of a message."""
-    return read_role(entry), template(entry, "content", "{{ sample.question }}")
+    return read_role(entry), entry.template("content", "{{ sample.question }}")
 
 
-def read_role(entry: Section) -> str:
+def read_role(entry: Fields) -> str:
     """Return the required role of a message."""
-    if not required_text(entry, "role", "user"):
+    if not entry.required_text("role", "user"):
         return "user"
     return entry.one_of("role", "role", ROLES, "user")
 
 
-_BUILDERS: Mapping[str, Callable[[Section], Build]] = {
+_BUILDERS: Mapping[str, Callable[[Fields], Build]] = {
     "chat_completion": _chat_completion,
     "generic": _generic,
 }

@@ -6,8 +6,8 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.guests.latticeflow.metrics.trials import read_trials
+from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.metrics.reader import read_trials
 from pytest_evals.guests.latticeflow.prompts.output import SolverOutput
 from pytest_evals.guests.latticeflow.reader import read_entity_file
 from pytest_evals.guests.latticeflow.scoring.reader import read_scorers
@@ -22,7 +22,7 @@ def section(tmp_path: Path):
         path = tmp_path / "t.yaml"
         path.write_text(text, encoding="utf-8")
         problems = []
-        return Section(read_entity_file(path), problems), problems
+        return Fields(read_entity_file(path), problems), problems
 
     return of
 
