@@ -88,7 +88,6 @@ def _comparison(
 
     return SampleScorer(
         dialogue=scoring(compared),
-        scores=(score,),
         shares=(score,),
         target=target,
         metric_values=(metric,),
@@ -119,7 +118,6 @@ def read_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
 
     return SampleScorer(
         dialogue=scoring(first_letter),
-        scores=("is_correct",),
         shares=("is_correct",),
         target=target,
         metric_values=(ACCURACY,),
@@ -153,8 +151,8 @@ def read_parsed_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
         }
         return SampleScore(values, {**score.metadata, **parsed})
 
-    scores = (*first_letter.scores, UNPARSABLE)
-    return replace(first_letter, dialogue=dialogue, scores=scores, shares=scores)
+    shares = (*first_letter.shares, UNPARSABLE)
+    return replace(first_letter, dialogue=dialogue, shares=shares)
 
 
 def _column_template(section: Fields, key: str) -> SampleTemplate:
@@ -186,8 +184,7 @@ def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
 
 _MODES = ("any_order", "in_order")
 _SHARES = ("all_required_calls_made", "required_calls_coverage")
-SCORES = (
-    *_SHARES,
+_COUNTS = (
     "num_required_calls_made",
     "num_required_calls_not_made",
     "num_unrequired_calls",
@@ -224,8 +221,8 @@ def read_coverage(section: Fields, task: ScorerContext) -> SampleScorer:
 
     return SampleScorer(
         dialogue=scoring(score),
-        scores=SCORES,
         shares=_SHARES,
+        others=_COUNTS,
         target=target_of(required),
         metric_values=means_of(_SHARES),
     )

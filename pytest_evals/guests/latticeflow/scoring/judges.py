@@ -28,8 +28,6 @@ from pytest_evals.scorers.judge_replies import read_grade, read_label
 
 _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."
-Read = Callable[[str], SampleScore]
-"""Reply of the judge → score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,16 @@ class _Form:
 
 
 def _read_judge(
-    section: Fields, task: ScorerContext, system: str, form: _Form, read: Read
+    section: Fields,
+    task: ScorerContext,
+    system: str,
+    form: _Form,
+    read: Callable[[str], SampleScore],
 ) -> SampleScorer:
+    """Return the scorer without its metrics. ``read``: reply of the judge → score."""
     client = model_client(section, "model_key", task.models)
-    system = section.text("system_prompt", system)
-    system_prompt = section.text_template("system_prompt", system)
+    text = section.text("system_prompt", system)
+    system_prompt = section.text_template("system_prompt", text)
     user_prompt = section.template("user_prompt", "Is {{ sample.answer }} right?")
     is_structured = section.flag("use_structured_outputs")
 
@@ -106,15 +109,12 @@ def read_classifier(section: Fields, task: ScorerContext) -> SampleScorer:
 
     def read(reply: str) -> SampleScore:
         judgement = read_label(reply, ("prediction", "label"), labels)
-        values = {"is_correct": judgement.value in correct}
-        return SampleScore(
-            values, {"prediction": judgement.value, **judgement.metadata}
-        )
+        metadata = {"prediction": judgement.value, **judgement.metadata}
+        return SampleScore({"is_correct": judgement.value in correct}, metadata)
 
     form = _label_form("prediction", labels)
     scorer = _read_judge(section, task, _JUDGE, form, read)
-    names = ("is_correct",)
-    return replace(scorer, scores=names, shares=names, metric_values=(ACCURACY,))
+    return replace(scorer, shares=("is_correct",), metric_values=(ACCURACY,))
 
 
 def read_labeler(section: Fields, task: ScorerContext) -> SampleScorer:
@@ -127,7 +127,7 @@ def read_labeler(section: Fields, task: ScorerContext) -> SampleScorer:
 
     form = _label_form("label", labels)
     scorer = _read_judge(section, task, _LABELER, form, read)
-    return replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
+    return replace(scorer, others=("label",), metric_values=(FREQUENCY,))
 
 
 def read_grader(section: Fields, task: ScorerContext) -> SampleScorer:
@@ -147,14 +147,8 @@ def read_grader(section: Fields, task: ScorerContext) -> SampleScorer:
     value = {"type": "number", "minimum": minimum, "maximum": maximum}
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
     scorer = _read_judge(section, task, _JUDGE, form, read)
-    names = ("score",)
-    return replace(
-        scorer,
-        scores=names,
-        shares=names,
-        scale=Span(minimum, maximum),
-        metric_values=means_of(names),
-    )
+    span, means = Span(minimum, maximum), means_of(["score"])
+    return replace(scorer, shares=("score",), scale=span, metric_values=means)
 
 
 def _label_form(key: str, labels: Sequence[str]) -> _Form:

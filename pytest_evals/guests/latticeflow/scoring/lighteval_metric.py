@@ -6,7 +6,6 @@ This type is an extension; other LatticeFlow tools reject it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.guests.latticeflow.fields import Fields
 from pytest_evals.guests.latticeflow.metrics.measures import (
@@ -55,7 +53,7 @@ def read_lighteval(section: Fields, task: ScorerContext) -> SampleScorer:
     reference = section.optional_template("ground_truth")
     value = section.optional_template("value")
     needs_answer(section, task.has_solver or value is not None)
-    judge = None
+    judge = ModelClient()
     if metric is not None and metric.judges:
         judge = model_client(section, "model_key", task.models)
     elif section.raw("model_key") is not None and metric is not None:
@@ -73,7 +71,7 @@ def read_lighteval(section: Fields, task: ScorerContext) -> SampleScorer:
         response = ModelResponse(text=[answer_text(value, sample, output)])
         part = JudgedMetric(metric, doc, response)
         ask = partial(_ask, judge, sample)
-        response = yield from judge_dialogue(part, ask, partial(_read, judge))
+        response = yield from judge_dialogue(part, ask, lambda r: judge.read(r).text)
         measured = metric.measure(doc, response)
         for one in measured:
             if one.unscored:
@@ -86,19 +84,13 @@ def read_lighteval(section: Fields, task: ScorerContext) -> SampleScorer:
 
     return SampleScorer(
         dialogue=dialogue,
-        scores=metric.names,
+        others=metric.names,
         metric_values=tuple(map(_value, metric.metrics("none"))),
         target=target,
     )
 
 
-def _read(judge: ModelClient | None, response: Response) -> str:
-    assert judge is not None, "metrics with a judge have a client"
-    return judge.read(response).text
-
-
-def _ask(judge: ModelClient | None, sample: Sample, question: JudgeQuestion) -> Ask:
-    assert judge is not None, "metrics with a judge have a client"
+def _ask(judge: ModelClient, sample: Sample, question: JudgeQuestion) -> Ask:
     request = question.request
     messages = [
         {"role": one.role, "content": one.content}
@@ -148,13 +140,9 @@ def _value(metric: Metric) -> ScorerValue:
         mean = mean_measure(name, read, missing, better, span=metric.span)
         return replace(mean, metric="lighteval", is_correctness=better is True)
     number = metric.number
-
-    def aggregate(values: Sequence[Any]) -> Any:
-        return metric.aggregate(flatten(values))
-
     how = replace(
         metric,
-        aggregate=aggregate,
+        aggregate=lambda values: metric.aggregate(flatten(values)),
         number=None if number is None else lambda values: number(flatten(values)),
         totals=None,  # sums are per document, not per row
         statistic=None,

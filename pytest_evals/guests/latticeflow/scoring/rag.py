@@ -47,24 +47,27 @@ SCORES = (
 """Names of all scores; only the last needs no target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entailment:
-    """Whether texts entail claims: of each claim of the target or answer, whether the
-    other one entails it, and the same for each retrieved passage."""
-
-    target_by_answer: Sequence[bool] = ()
-    answer_by_target: Sequence[bool] = ()
-    target_by_chunk: Sequence[Sequence[bool]] = ()
-    answer_by_chunk: Sequence[Sequence[bool]] = ()
+Entailment = Mapping[str, Sequence[Sequence[bool]]]
+"""Key of ``_ASKS`` → for each text, whether it entails the claims: those of the target
+or the answer. A target or an answer is one text, retrieved passages are several."""
 
 
 def rag_scores(entailed: Entailment, requested: Sequence[str]) -> dict[str, float]:
     """Return the requested scores that are defined."""
-    shares = {
-        "recall": entailed.target_by_answer,
-        "precision": entailed.answer_by_target,
-        **_retrieval_flags(entailed),
-        **_noise_flags(entailed),
+    recalled, correct = (
+        (entailed[name] or [[]])[0] for name in ("target_by_answer", "answer_by_target")
+    )
+    relevant = [any(row) for row in entailed["target_by_chunk"]]
+    retrieved = _by_any(entailed["target_by_chunk"], len(recalled))
+    shares: dict[str, Sequence[bool]] = {
+        "recall": recalled,
+        "precision": correct,
+        "claim_recall": retrieved,
+        "context_precision": relevant,
+        "context_utilization": [
+            a for a, h in zip(recalled, retrieved, strict=True) if h
+        ],
+        **_noise_flags(entailed["answer_by_chunk"], correct, relevant),
     }
     scores = {name: sum(flags) / len(flags) for name, flags in shares.items() if flags}
     recall, precision = scores.get("recall"), scores.get("precision")
@@ -76,22 +79,15 @@ def rag_scores(entailed: Entailment, requested: Sequence[str]) -> dict[str, floa
     }
 
 
-def _retrieval_flags(entailed: Entailment) -> dict[str, list[bool]]:
-    by_answer = entailed.target_by_answer
-    by_any = _by_any(entailed.target_by_chunk, len(by_answer))
-    return {
-        "claim_recall": by_any,
-        "context_precision": _relevant(entailed),
-        "context_utilization": [a for a, h in zip(by_answer, by_any, strict=True) if h],
-    }
-
-
-def _noise_flags(entailed: Entailment) -> dict[str, list[bool]]:
-    correct = entailed.answer_by_target
-    n = len(entailed.answer_by_chunk[0]) if entailed.answer_by_chunk else len(correct)
-    pairs = zip(entailed.answer_by_chunk, _relevant(entailed), strict=False)
+def _noise_flags(
+    by_chunk: Sequence[Sequence[bool]],
+    correct: Sequence[bool],
+    relevant: Sequence[bool],
+) -> dict[str, list[bool]]:
+    n = len(by_chunk[0]) if by_chunk else len(correct)
+    pairs = zip(by_chunk, relevant, strict=False)
     from_relevant = _by_any([row for row, is_relevant in pairs if is_relevant], n)
-    by_any = _by_any(entailed.answer_by_chunk, n)
+    by_any = _by_any(by_chunk, n)
     if len(correct) != n:
         return {"faithfulness": by_any}
     cases = list(zip(correct, by_any, from_relevant, strict=True))
@@ -102,10 +98,6 @@ def _noise_flags(entailed: Entailment) -> dict[str, list[bool]]:
         "hallucination": [not r and not h for r, h, _ in cases],
         "self_knowledge": [r and not h for r, h, _ in cases],
     }
-
-
-def _relevant(entailed: Entailment) -> list[bool]:
-    return [any(row) for row in entailed.target_by_chunk]
 
 
 def _by_any(rows: Sequence[Sequence[bool]], n: int) -> list[bool]:
@@ -123,30 +115,18 @@ _COLUMNS = {
 }
 """Key of the section → default column; empty for none."""
 _WITHOUT_TARGET = ("faithfulness",)
+_NOISE = ("noise_sensitivity_in_relevant", "noise_sensitivity_in_irrelevant")
+_UNFOUNDED = ("hallucination", "self_knowledge")
 _ASKS = {
     "target_by_answer": ("recall", "f1_score", "context_utilization"),
-    "answer_by_target": (
-        "precision",
-        "f1_score",
-        "noise_sensitivity_in_relevant",
-        "noise_sensitivity_in_irrelevant",
-        "hallucination",
-        "self_knowledge",
-    ),
+    "answer_by_target": ("precision", "f1_score", *_NOISE, *_UNFOUNDED),
     "target_by_chunk": (
         "claim_recall",
         "context_precision",
         "context_utilization",
-        "noise_sensitivity_in_relevant",
-        "noise_sensitivity_in_irrelevant",
+        *_NOISE,
     ),
-    "answer_by_chunk": (
-        "noise_sensitivity_in_relevant",
-        "noise_sensitivity_in_irrelevant",
-        "hallucination",
-        "self_knowledge",
-        "faithfulness",
-    ),
+    "answer_by_chunk": (*_NOISE, *_UNFOUNDED, "faithfulness"),
 }
 """Required entailment → scores that need it."""
 
@@ -170,8 +150,13 @@ class _Checker:
         needs_target = any(name not in _WITHOUT_TARGET for name in self.scores)
         target = self.target(sample) if needs_target else ""
         claims = yield from self._claims(sample, query, target, answer)
-        texts = {"target": [target], "answer": [answer], "chunks": chunks}
-        entailment = yield from self._entailment(sample, claims, texts)
+        sides = {
+            "target_by_answer": (claims[0], [answer]),
+            "answer_by_target": (claims[1], [target]),
+            "target_by_chunk": (claims[0], chunks),
+            "answer_by_chunk": (claims[1], chunks),
+        }
+        entailment = yield from self._entailment(sample, sides)
         values = self._values(sample, entailment)
         metadata = {"target_claims": claims[0], "response_claims": claims[1]}
         return SampleScore(values, metadata)
@@ -212,22 +197,13 @@ class _Checker:
         return _as_strings(claims[0] or ()), _as_strings(claims[1] or ())
 
     def _entailment(
-        self,
-        sample: Sample,
-        claims: tuple[list[str], list[str]],
-        texts: Mapping[str, Sequence[str]],
+        self, sample: Sample, sides: Mapping[str, tuple[list[str], Sequence[str]]]
     ) -> Dialogue[Entailment]:
-        sides = {
-            "target_by_answer": (claims[0], texts["answer"]),
-            "answer_by_target": (claims[1], texts["target"]),
-            "target_by_chunk": (claims[0], texts["chunks"]),
-            "answer_by_chunk": (claims[1], texts["chunks"]),
-        }
         checks = [
             (name, own, text)
-            for name, (own, side_texts) in sides.items()
+            for name, (own, texts) in sides.items()
             if any(score in self.scores for score in _ASKS[name])
-            for text in side_texts
+            for text in texts
         ]
         asked = [one for one in checks if one[1]]
         asks = [
@@ -239,12 +215,7 @@ class _Checker:
         found: dict[str, list[list[bool]]] = {name: [] for name in sides}
         for name, own, _ in checks:
             found[name].append(next(replies) if own else [])
-        return Entailment(
-            target_by_answer=(found["target_by_answer"] or [[]])[0],
-            answer_by_target=(found["answer_by_target"] or [[]])[0],
-            target_by_chunk=found["target_by_chunk"],
-            answer_by_chunk=found["answer_by_chunk"],
-        )
+        return found
 
     def _replies(
         self, asks: Sequence[Ask], reads: Sequence[Callable[[str], list[Any]]]
@@ -266,12 +237,13 @@ class _Checker:
         if self.mode == _MODES[0]:
             return rag_scores(entailment, self.scores)
         target, answer = (_required(self._column(sample, key)) for key in _LABELS)
-        only_required = Entailment(
-            target_by_answer=_select(entailment.target_by_answer, target),
-            answer_by_target=_select(entailment.answer_by_target, answer),
-            target_by_chunk=[_select(x, target) for x in entailment.target_by_chunk],
-            answer_by_chunk=[_select(x, answer) for x in entailment.answer_by_chunk],
-        )
+        only_required = {
+            name: [
+                _select(x, target if name.startswith("target") else answer)
+                for x in rows
+            ]
+            for name, rows in entailment.items()
+        }
         required = rag_scores(only_required, self.scores)
         if self.mode == "required_only":
             return required
@@ -371,7 +343,6 @@ def read_rag(section: Fields, task: ScorerContext) -> SampleScorer:
         scores = (*scores, *(f"required_{name}" for name in scores))
     return SampleScorer(
         dialogue=checker.dialogue,
-        scores=scores,
         shares=scores,
         target=checker.target,
         metric_values=means_of(scores),

@@ -1,14 +1,19 @@
-"""Reads a task's ``scorers``; ``_READERS`` has all types."""
+"""Reads a task's ``scorers``; ``_READERS`` has all types. Python scorers are here:
+``compute_scores`` for each sample, or for all at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.guests.latticeflow.fields import Fields, unique_name
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.comparisons import (
     read_bleu,
     read_coverage,
@@ -22,14 +27,110 @@ from pytest_evals.guests.latticeflow.scoring.judges import (
     read_labeler,
 )
 from pytest_evals.guests.latticeflow.scoring.lighteval_metric import read_lighteval
-from pytest_evals.guests.latticeflow.scoring.python import (
-    read_all_samples,
-    read_python_scorer,
-)
 from pytest_evals.guests.latticeflow.scoring.rag import read_rag
-from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
-from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
+from pytest_evals.guests.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    scoring,
+)
+from pytest_evals.guests.latticeflow.snippets import (
+    SnippetFunction,
+    snippet_of,
+    to_json,
+)
+from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ModelClient,
+    Models,
+    Sample,
+)
 from pytest_evals.scorers.choice_answers import UNPARSABLE
+
+_SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
+
+
+def read_python_scorer(section: Fields, task: ScorerContext) -> SampleScorer:
+    """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
+    sample only."""
+    function = snippet_of(section, _SNIPPET, _FUNCTION)
+
+    def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
+        # The snippet may modify its arguments; other scorers need the originals.
+        own = deepcopy(sample if isinstance(sample, dict) else dict(sample))
+        arguments = _arguments(function, own, deepcopy(output))
+        return function.read(lambda returned: _score(returned, function), *arguments)
+
+    return SampleScorer(dialogue=scoring(score))
+
+
+def _arguments(
+    function: SnippetFunction, sample: Sample, output: SolverOutput | None
+) -> tuple[Any, ...]:
+    """Return the arguments by parameter name, or else in their usual order."""
+    known: dict[str, Any] = {"sample": sample}
+    if output is not None:
+        model_input = {"messages": output.messages[:-1]}
+        known["solver_output"] = output
+        known |= {"model_input": model_input, "model_output": output.output}
+    parameters = function.parameters()
+    if all(name in known for name in parameters):
+        return tuple(known[name] for name in parameters)
+    return (sample,) if output is None or len(parameters) == 1 else (sample, output)
+
+
+def read_all_samples(section: Fields, task: ScorerContext) -> SampleScorer:
+    """Return a ``python_all_samples`` scorer: one score for each sample."""
+    if task.has_solver:
+        what = "python_all_samples cannot be used in a task with a solver"
+        section.problem("type", what, "type: python")
+    function = snippet_of(section, _SNIPPET, _FUNCTION)
+
+    def scores(samples: Any) -> Sequence[SampleScore]:
+        # Of aligned datasets, the first one counts.
+        is_aligned = isinstance(samples, Mapping)
+        first = next(iter(samples.values()), ()) if is_aligned else samples
+
+        def read(value: Any) -> Sequence[SampleScore]:
+            if not isinstance(value, list | tuple):
+                what = f"must return a list, not {value!r:.80}"
+                raise function.invalid_return(what, "return […]")
+            if len(value) != len(first):
+                n = len(first)
+                what = f"must return {n} scores, one per sample, not {len(value)}"
+                fix = "return an entry for each sample, in order"
+                raise function.invalid_return(what, fix)
+            return [_score(one, function) for one in value]
+
+        return function.read(read, deepcopy(samples))
+
+    no_dialogue = scoring(lambda sample, output: SampleScore())  # is replaced
+    return SampleScorer(dialogue=no_dialogue, score_samples=scores)
+
+
+def _score(value: Any, function: SnippetFunction) -> SampleScore:
+    """Return the score of a snippet: values, or ``scores`` with ``metadata``."""
+    if isinstance(value, SampleScore):
+        value = {"scores": value.values, "metadata": value.metadata}
+    if not isinstance(value, Mapping):
+        what = f"must return scores by name, not {value!r:.80}"
+        raise function.invalid_return(what, 'return {"is_correct": True}')
+    metadata: Any = {}
+    structured = "scores" in value and set(value) <= {"scores", "metadata"}
+    if structured and isinstance(value["scores"], Mapping):
+        value, metadata = value["scores"], value.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        what = f"must return a mapping as metadata, not {metadata!r:.80}"
+        raise function.invalid_return(what, "a mapping")
+    for name in value:
+        if not isinstance(name, str):
+            what = f"must return strings as names of scores, not {name!r:.80}"
+            raise function.invalid_return(what)
+    try:
+        values = {name: to_json(one) for name, one in value.items()}
+        return SampleScore(values, to_json(metadata, str))
+    except ValueError as error:
+        what, fix = f"must return JSON values, not {error}", "return numbers, strings"
+        raise function.invalid_return(what, f"{fix} and booleans") from None
+
 
 MCQA = "string_equals_mcqa"
 """Type of scorers for multiple-choice questions."""
@@ -69,7 +170,12 @@ def read_scorers(
             continue
         key = _key(section, kind, scorers)
         called: set[str] = set()
-        context = ScorerContext(_recording(models, called), has_solver)
+
+        def client(key: str, called: set[str] = called) -> ModelClient:
+            called.add(key)
+            return models(key)
+
+        context = ScorerContext(client, has_solver)
         scorer = _read_scorer(section, readers[kind], context, warnings)
         section.close(f"a scorer of type {kind}")
         values = (
@@ -79,14 +185,6 @@ def read_scorers(
             scorer, key=key, models=frozenset(called), metric_values=tuple(values)
         )
     return tuple(scorers.values())
-
-
-def _recording(models: Models, called: set[str]) -> Models:
-    def client(key: str) -> ModelClient:
-        called.add(key)
-        return models(key)
-
-    return client
 
 
 def _key(section: Fields, kind: str, taken: Mapping[str, SampleScorer]) -> str:

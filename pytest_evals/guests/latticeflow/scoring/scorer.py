@@ -26,10 +26,6 @@ class ScorerContext(NamedTuple):
     has_solver: bool
 
 
-Score = Callable[[Sample, SolverOutput | None], SampleScore]
-"""The same, for scorers that call no model."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleScorer:
     """One scorer of a task."""
@@ -39,15 +35,20 @@ class SampleScorer:
     """All samples → the score of each, if that is the only way."""
     target: Callable[[Sample], str] | None = None
     """Returns the reference answer, if it is known in advance."""
-    scores: tuple[str, ...] = ()  # names of its scores; empty if a snippet returns them
-    shares: tuple[str, ...] = ()  # scores with a range of 0 to 1
+    shares: tuple[str, ...] = ()  # names of its scores with a range of 0 to 1
+    others: tuple[str, ...] = ()  # names of other scores, if no snippet returns them
     scale: Span | None = None  # range from which they were converted
     metric_values: tuple[ScorerValue, ...] = ()  # a reader sets the default ones
     key: str = ""  # its name in scores
     models: frozenset[str] = frozenset()  # keys of the models that it calls
 
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of its scores; empty if a snippet returns them."""
+        return (*self.shares, *self.others)
 
-def scoring(score: Score) -> Scoring:
+
+def scoring(score: Callable[[Sample, SolverOutput | None], SampleScore]) -> Scoring:
     """Return the dialogue of a scorer that calls no model."""
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:

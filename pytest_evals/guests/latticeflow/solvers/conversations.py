@@ -20,16 +20,13 @@ from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, Solver
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ROLES,
     ModelClient,
     Models,
     Sample,
+    Solver,
     input_of,
     model_client,
-)
-from pytest_evals.guests.latticeflow.solvers.single_turn import (
-    ROLES,
-    Solver,
-    read_chat_message,
 )
 
 
@@ -80,12 +77,8 @@ class Ending(NamedTuple):
     keep: bool = True
 
 
-class Builder(NamedTuple):
-    """A message builder of the file: a step, and the condition that ends the
-    conversation or loop."""
-
-    step: Step
-    ending: Ending | None = None
+Builder = tuple[Step, Ending | None]
+"""A message builder of the file, and what ends the conversation or loop after it."""
 
 
 def _run(
@@ -94,11 +87,11 @@ def _run(
     """Run builders in order until one meets its ending; returns that ending."""
     outer, conversation.loop_index = conversation.loop_index, loop_index
     met = None
-    for builder in builders:
+    for step, ending in builders:
         mark = conversation.mark()
-        text = yield from builder.step(conversation)
-        if builder.ending is not None and builder.ending.includes in text:
-            met = builder.ending
+        text = yield from step(conversation)
+        if ending is not None and ending.includes in text:
+            met = ending
             if loop_index is None and not met.keep:
                 conversation.back_to(mark)
             break
@@ -130,27 +123,31 @@ def read_multi_turn(section: Fields, models: Models) -> Solver:
     return solve
 
 
+def read_chat_message(entry: Fields) -> tuple[str, SampleTemplate]:
+    """Return the role and the content of a message."""
+    role = "user"
+    if entry.required_text("role", "user"):
+        role = entry.one_of("role", "role", ROLES, role)
+    return role, entry.template("content", "{{ sample.question }}")
+
+
 Reader = Callable[[Fields, Models], Step]
 
 
 def _read_builders(
     section: Fields, models: Models, known: Mapping[str, Reader]
-) -> tuple[Builder, ...]:
+) -> list[Builder]:
+    builders: list[Builder] = []
     fix = "[{type: chat_message, …}, {type: generate}]"
-    entries = section.required_entries("message_builders", fix)
-    return tuple(_read_builder(entry, models, known) for entry in entries)
-
-
-def _read_builder(
-    entry: Fields, models: Models, known: Mapping[str, Reader]
-) -> Builder:
-    kind = entry.values.get("type")
-    if kind == "load_trace" and kind not in known:
-        entry.problem("type", "load_trace cannot be used in a loop")
-        known = _READERS
-    ending = _read_ending(entry) if kind in _WITH_ENDING else None
-    step = entry.typed("message builder", "a message builder", known, models)
-    return Builder(step, ending)
+    for entry in section.required_entries("message_builders", fix):
+        kind, own = entry.values.get("type"), known
+        if kind == "load_trace" and kind not in known:
+            entry.problem("type", "load_trace cannot be used in a loop")
+            own = _READERS
+        ending = _read_ending(entry) if kind in _WITH_ENDING else None
+        step = entry.typed("message builder", "a message builder", own, models)
+        builders.append((step, ending))
+    return builders
 
 
 def _read_ending(entry: Fields) -> Ending | None:
@@ -193,7 +190,11 @@ def _generate_message(entry: Fields, models: Models) -> Step:
     that is switched off, and then the additional messages."""
     fix = "[{type: chat_message, role: user, content: …}]"
     entries = entry.required_entries("extra_input_messages", fix)
-    extra = [_read_extra(one) for one in entries]
+    extra = []
+    for one in entries:
+        _read_ending(one)  # accepted, without effect
+        known = {"chat_message": read_chat_message}
+        extra.append(one.typed("message builder", "a message builder", known))
     client = model_client(entry, "model_key", models)
     with_conversation = entry.take("include_conversation", bool, True)
     role = entry.one_of("output_role", "role", ROLES, "assistant")
@@ -207,12 +208,6 @@ def _generate_message(entry: Fields, models: Models) -> Step:
         return text
 
     return step
-
-
-def _read_extra(entry: Fields) -> tuple[str, SampleTemplate]:
-    _read_ending(entry)  # accepted, without effect
-    known = {"chat_message": read_chat_message}
-    return entry.typed("message builder", "a message builder", known)
 
 
 def _load_trace(entry: Fields, _models: Models) -> Step:
@@ -258,7 +253,7 @@ def _loop(entry: Fields, models: Models) -> Step:
                 if not met.keep:
                     conversation.back_to(mark)
                 return ""
-        if on_maximum == "error" and any(builder.ending for builder in builders):
+        if on_maximum == "error" and any(ending for _, ending in builders):
             what = f"no terminate_if was met in {n} iterations of the loop"
             fix = "raise max_iterations, or set on_max_iterations: continue"
             raise FieldError(what, place, fix)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
-from pytest_evals.core.dialogue import Ask, ReadAsk
+from pytest_evals.core.dialogue import Ask, Dialogue, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.guests.latticeflow.fields import Fields
@@ -24,17 +24,20 @@ from pytest_evals.guests.latticeflow.prompts.items import (
     text_of,
     unwrap,
 )
-from pytest_evals.guests.latticeflow.prompts.output import ModelResponse
+from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
 Sample = Mapping[str, Any]
 """A row of a dataset, in LatticeFlow's terms."""
+Solver = Callable[[Sample, int], Dialogue[SolverOutput]]
+"""A sample, which is never modified, and the number of the trial → the output."""
 MAX_TOKENS = 1024
 """Default maximum length of an answer in tokens, reduced if the context is shorter."""
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
 """Fields of a chat that do not affect its answer here."""
-_ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant")
+"""Roles of messages in task files, and of those that every model supports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +190,7 @@ def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
     for message in model_input["messages"]:
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             return None
-        if message["role"] not in _ROLES or not isinstance(message["content"], str):
+        if message["role"] not in ROLES or not isinstance(message["content"], str):
             return None
         chat.append(Message(message["role"], message["content"]))
     return tuple(chat)
@@ -202,7 +205,7 @@ def _chat(messages: Any) -> tuple[Message, ...]:
 def _message(message: Any) -> Message:
     role = message.get("role") if isinstance(message, Mapping) else None
     role = "system" if role == "developer" else role
-    if role not in _ROLES or message.get("tool_calls"):
+    if role not in ROLES or message.get("tool_calls"):
         raise DocumentError(
             "this model supports text messages of system, user and assistant, not "
             f"{message!r:.120}"

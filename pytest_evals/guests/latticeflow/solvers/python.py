@@ -43,9 +43,9 @@ from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Models,
     Sample,
+    Solver,
     input_of,
 )
-from pytest_evals.guests.latticeflow.solvers.single_turn import Solver
 
 T = TypeVar("T")
 

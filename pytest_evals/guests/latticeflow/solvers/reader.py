@@ -1,34 +1,134 @@
-"""Reads a task's ``solver``; ``_READERS`` has all types."""
+"""Reads a task's ``solver``; ``_READERS`` has all types. Those that call the model once
+are here: ``single_turn_solver`` with one input, and ``grouped_single_turn_solver`` with
+several. ``_BUILDERS`` has all types of input builders.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.data.calls import FieldError
+from pytest_evals.errors import abbreviated
 from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.prompts.items import (
+    CustomTaskInputMessage,
+    Part,
+    items_of,
+)
+from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.solvers.conversations import (
+    read_chat_message,
     read_multi_turn,
     read_pass_through,
 )
-from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
+from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ModelClient,
+    Models,
+    Sample,
+    Solver,
+)
 from pytest_evals.guests.latticeflow.solvers.python import (
     Postprocess,
     read_postprocessor,
     read_python,
 )
-from pytest_evals.guests.latticeflow.solvers.single_turn import (
-    Solver,
-    read_grouped,
-    read_single_turn,
-)
+
+Build = Callable[[Sample], Any]
+"""Sample → model input: a chat, or any JSON value."""
+
+
+def _read_turn(section: Fields, models: Models, *, is_group: bool = False) -> Solver:
+    """Return a solver that calls the model once; or for each member of a group, in one
+    round. A group is a rendered list or object."""
+    fix = "{type: chat_completion, input_messages: […]}"
+    inner = section.required_section("input_builder", fix)
+    known = {"generic": _BUILDERS["generic"]} if is_group else _BUILDERS
+    build = inner.typed("input builder", "an input builder", known)
+    client, place = models(""), inner.file.place(*inner.steps, "template")
+
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        group = build(sample) if is_group else [build(sample)]
+        if not isinstance(group, list | dict) or not group:
+            shown = abbreviated(json.dumps(group), 300)
+            what = f"template must render a group of model inputs, not {shown}"
+            fix = "a JSON list, or an object, with a model input for each call"
+            raise FieldError(what, place, fix)
+        parts = list(group.values()) if isinstance(group, dict) else group
+        responses = yield [client.ask(one, sample, trial) for one in parts]
+        read = [client.read(response) for response in responses]
+        outputs = [_output([g], [r]) for g, r in zip(parts, read, strict=True)]
+        if not is_group:
+            return outputs[0]
+        is_object = isinstance(group, dict)
+        by_name = dict(zip(group, outputs, strict=True)) if is_object else outputs
+        return _output(parts, read, by_name)
+
+    return solve
+
+
+def _output(
+    inputs: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
+) -> SolverOutput:
+    items: list[Part] = []
+    for one, response in zip(inputs, responses, strict=True):
+        if isinstance(one, Mapping) and isinstance(one.get("messages"), list):
+            items += items_of(one["messages"])
+        else:
+            items.append(CustomTaskInputMessage(content=one))
+        items += response.items
+    raw = [response.raw_output for response in responses]
+    return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
+
+
+def _generic(section: Fields) -> Build:
+    return partial(_json_value, section.template("template", '{"messages": […]}'))
+
+
+def _json_value(template: SampleTemplate, sample: Sample) -> Any:
+    text = template.render({"sample": sample})
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        what = f"template must render JSON ({error}): {abbreviated(text, 300)}"
+        fix = "{{ sample.question | tojson }}, without quotes around it"
+        raise FieldError(what, template.place, fix) from None
+
+
+def _chat_completion(section: Fields) -> Build:
+    section.need("input_messages", "[{role: user, content: …}]")
+    messages = []
+    for entry in section.entries("input_messages"):
+        messages.append(read_chat_message(entry))
+        entry.close("an input message")
+
+    def build(sample: Sample) -> Any:
+        chat = [
+            {"role": role, "content": content.render({"sample": sample})}
+            for role, content in messages
+        ]
+        return {"messages": chat}
+
+    return build
+
+
+_BUILDERS: Mapping[str, Callable[[Fields], Build]] = {
+    "chat_completion": _chat_completion,
+    "generic": _generic,
+}
+
 
 _FORMATS = ("latticeflow", "open_responses")
 _READERS: Mapping[str, Callable[[Fields, Models], Solver]] = {
-    "grouped_single_turn_solver": read_grouped,
+    "grouped_single_turn_solver": partial(_read_turn, is_group=True),
     "multi_turn_solver": read_multi_turn,
     "pass_through_solver": read_pass_through,
     "python": read_python,
-    "single_turn_solver": read_single_turn,
+    "single_turn_solver": _read_turn,
 }
 
 
