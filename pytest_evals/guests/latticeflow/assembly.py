@@ -10,7 +10,7 @@ from pytest_evals.core.task import Asked, Task
 from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.filters import read_actions
 from pytest_evals.guests.latticeflow.metrics.measures import (
     ScorerValue,
@@ -106,7 +106,7 @@ class _TaskBuilder:
             Values(self._values, aligned=self._names),
             self.problems,
         )
-        section = Fields(filled, self.problems).section("definition")
+        section = Keys(filled, self.problems).section("definition")
         assert section is not None, "a task that was read has a definition"
         self._definition = section
         for key in ("type", "evaluated_entity_type"):

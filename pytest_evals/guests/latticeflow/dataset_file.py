@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.filters import (
     SampleFilter,
     matching_rows,
@@ -42,7 +42,7 @@ class GeneratedSource(NamedTuple):
     generator: str
     n: int
     config: Mapping[str, Any]  # values of the generator's parameters
-    section: Fields
+    section: Keys
     place: Place
 
 
@@ -89,7 +89,7 @@ class DatasetFile:
 def read_dataset(entity: Entity) -> DatasetFile:
     """Return the dataset of a file."""
     problems: list[Problem] = []
-    top = Fields(entity.file, problems)
+    top = Keys(entity.file, problems)
     header = top.header("a dataset", ("key", "display_name"))
     load: Load | None = None
     filters: list[SampleFilter] = []
@@ -114,7 +114,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     return DatasetFile(header.key, load, tuple(filters), entity.place)
 
 
-def _source(section: Fields) -> Load | None:
+def _source(section: Keys) -> Load | None:
     kind = section.values.get("type")
     if kind in _TRACES:
         what = f"source type {kind!r} imports from another service, which is "
@@ -124,7 +124,7 @@ def _source(section: Fields) -> Load | None:
     return section.typed("source type", "a source", _SOURCES)
 
 
-def _local(section: Fields) -> Load | None:
+def _local(section: Keys) -> Load | None:
     path, place = _path(section, "file_path"), section.place("file_path")
     if path is None:
         return None
@@ -134,7 +134,7 @@ def _local(section: Fields) -> Load | None:
     return lambda loading: table_rows(path, place, typed=loading.typed)
 
 
-def _path(section: Fields, key: str) -> Path | None:
+def _path(section: Keys, key: str) -> Path | None:
     text = section.required_name(key, "./data")
     if not text:
         return None
@@ -142,7 +142,7 @@ def _path(section: Fields, key: str) -> Path | None:
     return Path(os.path.normpath(path))
 
 
-def _folder(section: Fields) -> Load | None:
+def _folder(section: Keys) -> Load | None:
     path, place = _path(section, "directory_path"), section.place("directory_path")
     extension = section.text("extension").removeprefix(".").lower()
     if path is None:
@@ -150,7 +150,7 @@ def _folder(section: Fields) -> Load | None:
     return lambda _loading: folder_rows(path, extension, place)
 
 
-def _url(section: Fields) -> Load | None:
+def _url(section: Keys) -> Load | None:
     url = section.required_name("url", "https://example.org/rows.jsonl")
     place = section.place("url")
     if not url:
@@ -161,7 +161,7 @@ def _url(section: Fields) -> Load | None:
     return lambda loading: download(url, place, typed=loading.typed)
 
 
-def _hub(section: Fields) -> Load | None:
+def _hub(section: Keys) -> Load | None:
     path = section.required_name("path", "org/name")
     split = section.required_name("split", "test")
     arguments = section.take("load_dataset_kwargs", dict, {})
@@ -175,7 +175,7 @@ def _hub(section: Fields) -> Load | None:
     return lambda loading: load(loading.base)
 
 
-def _generated(top: Fields) -> Load | None:
+def _generated(top: Keys) -> Load | None:
     section = top.section("generator_specification")
     if section is None:
         return None
@@ -193,7 +193,7 @@ def _generated(top: Fields) -> Load | None:
     return lambda loading: loading.generate(source)
 
 
-_SOURCES: Mapping[str, Callable[[Fields], Load | None]] = {
+_SOURCES: Mapping[str, Callable[[Keys], Load | None]] = {
     "local": _local,
     "folder": _folder,
     "url": _url,

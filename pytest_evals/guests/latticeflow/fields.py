@@ -1,4 +1,4 @@
-"""Fields that sections of LatticeFlow's files share: headers, required keys, templates,
+"""Keys that sections of LatticeFlow's files share: headers, required keys, templates,
 and sections whose ``type`` selects a reader.
 
 All methods add errors to the problems of their section, and return a value that can be
@@ -32,7 +32,7 @@ class Header(NamedTuple):
     tags: tuple[str, ...]
 
 
-class Fields(Section):
+class Keys(Section):
     """A mapping inside an entity file."""
 
     def header(
@@ -99,15 +99,15 @@ class Fields(Section):
             self.check_key(owner)
         return key
 
-    def required_section(self, key: str, example: str, what: str = "") -> Fields:
+    def required_section(self, key: str, example: str, what: str = "") -> Keys:
         """Return a required nested mapping. One that is missing is empty, and has no
         further problems."""
         found = self.section(key) if self.need(key, example, what) else None
-        return found or Fields(self.file, [], {}, (*self.steps, key))
+        return found or Keys(self.file, [], {}, (*self.steps, key))
 
-    def required_entries(self, key: str, example: str, what: str = "") -> list[Fields]:
+    def required_entries(self, key: str, example: str, what: str = "") -> list[Keys]:
         """Return a list of mappings that must not be empty."""
-        entries: list[Fields] = [*self.entries(key)]
+        entries: list[Keys] = [*self.entries(key)]
         if not entries and not self.values.get(key):
             self.problem(key, what or f"{key} is missing", f"{key}: {example}")
         return entries
@@ -129,7 +129,7 @@ class Fields(Section):
         """
         kind = self.one_of("type", noun, tuple(readers), "")
         if not kind:
-            unread = Fields(self.file, [], self.values, self.steps)
+            unread = Keys(self.file, [], self.values, self.steps)
             return next(iter(readers.values()))(unread, *arguments)
         result = readers[kind](self, *arguments)
         self.close(f"{owner} of type {kind}")

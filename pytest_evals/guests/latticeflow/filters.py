@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.templates import (
     Expression,
     compile_expression,
@@ -42,7 +42,7 @@ class SampleFilter:
             raise FieldError(what, self.expression.place) from None
 
 
-def read_filter(section: Fields) -> SampleFilter:
+def read_filter(section: Keys) -> SampleFilter:
     """Return a filter; errors are added to the problems of the section."""
     op = section.one_of("op", "filter operation", tuple(_OPS), "")
     text = section.take("expression", str, "")
@@ -59,7 +59,7 @@ def read_filter(section: Fields) -> SampleFilter:
     return SampleFilter(op=op, expression=expression, expected=expected)
 
 
-def _expected(section: Fields, op: str) -> Any:
+def _expected(section: Keys, op: str) -> Any:
     takes = _OPS[op].takes if op else ""
     if takes == "values":
         values = section.raw("values")
@@ -170,7 +170,7 @@ class Action:
     filter: SampleFilter
 
 
-def read_actions(definition: Fields) -> tuple[Action, ...]:
+def read_actions(definition: Keys) -> tuple[Action, ...]:
     """Return the exclusion rules of a task; errors go to the section's problems."""
     found: dict[str, Action] = {}
     for entry in definition.entries("actions"):

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.dataset_file import GeneratedSource
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     ParameterValue,
     read_parameters,
@@ -84,8 +84,8 @@ def _definition(
     secret: Callable[[str], str | None],
     source: GeneratedSource,
     problems: list[Problem],
-) -> Fields:
-    outer = Fields(file, problems)
+) -> Keys:
+    outer = Keys(file, problems)
     outer.header("a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
     outer.take("secrets", dict, {})
@@ -95,37 +95,37 @@ def _definition(
     outer.raw("definition")
     outer.close("a generator")
     filled = substitute(file, ("definition",), Values(values, secret), problems)
-    return Fields(filled, problems).required_section("definition", "{dataset: …}")
+    return Keys(filled, problems).required_section("definition", "{dataset: …}")
 
 
-def _start(definition: Fields, datasets: Datasets) -> Start:
+def _start(definition: Keys, datasets: Datasets) -> Start:
     what, fix = "a generator needs a dataset", "{type: empty}"
     section = definition.required_section("dataset", fix, what)
     if section.values.get("type") == "task_result":
         section.problem("type", "task_result samples require LatticeFlow's server")
-        section = Fields(section.file, [], {"type": "empty"}, section.steps)
+        section = Keys(section.file, [], {"type": "empty"}, section.steps)
     return section.typed("kind of samples", "a dataset", _READERS, datasets)
 
 
-def _empty(section: Fields, datasets: Datasets) -> Start:
+def _empty(section: Keys, datasets: Datasets) -> Start:
     n = section.whole("num_samples", 1, 1)
     return lambda: [{} for _ in range(n)]
 
 
-def _inline(section: Fields, datasets: Datasets) -> Start:
+def _inline(section: Keys, datasets: Datasets) -> Start:
     what = "samples are missing"
     entries = section.required_entries("samples", "[{text: …}]", what)
     samples = [entry.values for entry in entries]
     return lambda: samples
 
 
-def _dataset(section: Fields, datasets: Datasets) -> Start:
+def _dataset(section: Keys, datasets: Datasets) -> Start:
     key = section.required_name("key", "<< config.seeds >>")
     ordered, place = _order(section), section.place("key")
     return lambda: ordered(datasets(key, place))
 
 
-def _combinations(section: Fields, datasets: Datasets) -> Start:
+def _combinations(section: Keys, datasets: Datasets) -> Start:
     keys = section.take("keys", list, [])
     if not keys:
         section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
@@ -138,7 +138,7 @@ def _combinations(section: Fields, datasets: Datasets) -> Start:
     return rows
 
 
-_READERS: Mapping[str, Callable[[Fields, Datasets], Start]] = {
+_READERS: Mapping[str, Callable[[Keys, Datasets], Start]] = {
     "empty": _empty,
     "inline_samples": _inline,
     "dataset_samples": _dataset,
@@ -146,7 +146,7 @@ _READERS: Mapping[str, Callable[[Fields, Datasets], Start]] = {
 }
 
 
-def _order(section: Fields) -> Callable[[Sequence[Row]], Sequence[Row]]:
+def _order(section: Keys) -> Callable[[Sequence[Row]], Sequence[Row]]:
     """Return a function that keeps or, with ``random_seed``, shuffles the rows."""
     seed = section.raw("random_seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
@@ -182,7 +182,7 @@ def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
     yield from found
 
 
-def _synthesizers(definition: Fields) -> list[Synthesizer]:
+def _synthesizers(definition: Keys) -> list[Synthesizer]:
     what, found = "a generator needs synthesizers", []
     for entry in definition.required_entries("synthesizers", "[{type: empty}]", what):
         kind = entry.values.get("type")
@@ -195,18 +195,18 @@ def _synthesizers(definition: Fields) -> list[Synthesizer]:
     return found
 
 
-def _unchanged(entry: Fields) -> Synthesizer:
+def _unchanged(entry: Keys) -> Synthesizer:
     return lambda row: [row]
 
 
-def _drop(entry: Fields) -> Synthesizer:
+def _drop(entry: Keys) -> Synthesizer:
     columns = {str(name) for name in entry.take("columns", list, [])}
     if not columns:
         entry.problem("columns", "columns are missing", "columns: [hint]")
     return lambda row: [{k: v for k, v in row.items() if k not in columns}]
 
 
-def _python(entry: Fields) -> Synthesizer:
+def _python(entry: Keys) -> Synthesizer:
     names = [key for key in entry.values if str(key).endswith("_snippet")]
     key = names[0] if len(names) == 1 else "synthesize_snippet"
     return partial(_run_snippet, snippet_of(entry, key, "synthesize"))
@@ -222,7 +222,7 @@ def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
     return function.read(read, dict(row))
 
 
-def _template(entry: Fields) -> Synthesizer:
+def _template(entry: Keys) -> Synthesizer:
     given: Any = entry.take("template", (str, list), "")
     texts = [str(one) for one in given] if isinstance(given, list) else [given]
     fields = entry.take("fields", dict, {})
@@ -250,7 +250,7 @@ def _fill_templates(
             yield {**row, TEXT: filled}
 
 
-_SYNTHESIZERS: Mapping[str, Callable[[Fields], Synthesizer]] = {
+_SYNTHESIZERS: Mapping[str, Callable[[Keys], Synthesizer]] = {
     "empty": _unchanged,
     "template": _template,
     "python": _python,

@@ -26,7 +26,7 @@ from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, OptionError, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.models import (
     BUILT_IN,
     Adapter,
@@ -47,7 +47,7 @@ from pytest_evals.models.spec import ModelSpec
 def read_adapter(entity: Entity) -> Adapter:
     """Return the adapter of a file in which all secrets are filled in."""
     problems: list[Problem] = []
-    top = Fields(entity.file, problems)
+    top = Keys(entity.file, problems)
     top.header("a model adapter", ("key", "display_name"), provided=True)
     top.text("provider")
     for ignored in ("secrets", "task"):
@@ -75,7 +75,7 @@ def read_adapter(entity: Entity) -> Adapter:
     )
 
 
-def _read_template(top: Fields, key: str) -> SampleTemplate:
+def _read_template(top: Keys, key: str) -> SampleTemplate:
     inner = top.required_section(key, "{language: jinja, source_code: …}")
     inner.one_of("language", "language", ("jinja",), "jinja")
     result = inner.template("source_code", "{{ input | tojson }}")
@@ -103,7 +103,7 @@ _LIMITS = ("max_requests", "max_cost", "price_in", "price_out")
 _SERVED = ("custom_connection", "provider_connection")
 _IDENTITY = "latticeflow$identity"
 _EMPTY = '{"choices": [{"message": {"role": "assistant", "content": ""}}]}'
-Adapters = Callable[[str, Fields], Adapter | None]
+Adapters = Callable[[str, Keys], Adapter | None]
 """Key of an adapter and the section that names it → the adapter."""
 
 
@@ -153,7 +153,7 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     """Return the model of a file with all secrets filled in. ``raw``: its ``config``
     without secrets."""
     problems: list[Problem] = []
-    top = Fields(entity.file, problems)
+    top = Keys(entity.file, problems)
     top.header("a model", ("key", "display_name"), provided=True)
     top.raw("secrets")
     reader = _ModelReader(entity.key, top, raw, adapters)
@@ -178,7 +178,7 @@ class _ModelReader:
     """Reads connections, with the fields of a model file that all of them share."""
 
     def __init__(
-        self, key: str, top: Fields, raw: Mapping[str, Any], adapters: Adapters
+        self, key: str, top: Keys, raw: Mapping[str, Any], adapters: Adapters
     ) -> None:
         self._key, self._raw, self._adapters = key, raw, adapters
         self._task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
@@ -187,7 +187,7 @@ class _ModelReader:
         self._sets_width = top.values.get("max_concurrent_requests") is not None
         self.limits = _limits(top)
 
-    def unsupported(self, config: Fields) -> None:
+    def unsupported(self, config: Keys) -> None:
         for key in config.values:
             config.raw(key)
         kind = config.values["connection_type"]
@@ -195,10 +195,10 @@ class _ModelReader:
         fix = "select another model with --model (or --evals-judge for a judge)"
         config.problem("connection_type", what, fix)
 
-    def placeholder(self, config: Fields) -> ModelFile:
+    def placeholder(self, config: Keys) -> ModelFile:
         return self._function(BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
 
-    def inference(self, config: Fields) -> ModelFile | None:
+    def inference(self, config: Keys) -> ModelFile | None:
         adapter = self._adapter(config)
         config.need("environment", "{}")
         environment = config.take("environment", dict, {})
@@ -208,7 +208,7 @@ class _ModelReader:
             config.problem("timeout", what, "timeout: 60")
         code = replace(config.file.code, seconds=float(seconds))
         file = replace(config.file, code=code)
-        timed = Fields(file, config.problems, config.values, config.steps)
+        timed = Keys(file, config.problems, config.values, config.steps)
         config.raw("run_inference_snippet")
         function = snippet_of(timed, "run_inference_snippet", "run_inference")
         if adapter is None:
@@ -221,7 +221,7 @@ class _ModelReader:
 
         return self._function(adapter, run, takes_sample=takes_sample)
 
-    def connection(self, config: Fields) -> ModelFile | None:
+    def connection(self, config: Keys) -> ModelFile | None:
         adapter = self._adapter(config)
         url = config.required_text("url", "http://localhost:8000/complete")
         if url and not re.match(r"https?://[^/\s]", url):
@@ -256,7 +256,7 @@ class _ModelReader:
         source = _Opener(self._key, fingerprint, open_, unready, plan)
         return ModelFile(key=self._key, source=source)
 
-    def provider(self, config: Fields) -> ModelFile | None:
+    def provider(self, config: Keys) -> ModelFile | None:
         known = (*sorted(_PROVIDERS), "latticeflow")
         provider = config.one_of("provider_id", "provider", known, "")
         model = config.required_text("model_key", "gpt-4.1-nano")
@@ -285,7 +285,7 @@ class _ModelReader:
         source = _Opener(self._key, fingerprint, open_)
         return ModelFile(key=self._key, source=source, takes_sample=takes_sample)
 
-    def _adapter(self, config: Fields) -> Adapter | None:
+    def _adapter(self, config: Keys) -> Adapter | None:
         inner = config.section("adapter")
         if inner is None:
             return BUILT_IN[_IDENTITY]
@@ -310,7 +310,7 @@ class _ModelReader:
         }
 
 
-def _limits(top: Fields) -> dict[str, Any]:
+def _limits(top: Keys) -> dict[str, Any]:
     """Return the spend caps and prices of a file, which are those of ``openai:``
     models."""
     given = {name: top.raw(name) for name in _LIMITS}
@@ -332,7 +332,7 @@ def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
     return OptionError(fault) if fault else None
 
 
-def _headers(config: Fields) -> dict[str, str]:
+def _headers(config: Keys) -> dict[str, str]:
     headers = {}
     for name, value in config.take("custom_headers", dict, {}).items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -343,7 +343,7 @@ def _headers(config: Fields) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}", **headers} if key else headers
 
 
-def _tls(config: Fields) -> tuple[bool, str]:
+def _tls(config: Keys) -> tuple[bool, str]:
     outer = config.section("tls_context")
     if outer is None:
         return True, ""
@@ -364,7 +364,7 @@ def _tls(config: Fields) -> tuple[bool, str]:
     return verify, trusted_ca
 
 
-_CONNECTIONS: Mapping[str, Callable[[_ModelReader, Fields], ModelFile | None]] = {
+_CONNECTIONS: Mapping[str, Callable[[_ModelReader, Keys], ModelFile | None]] = {
     "custom_connection": _ModelReader.connection,
     "custom_inference": _ModelReader.inference,
     "placeholder": _ModelReader.placeholder,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 
 _USAGES = (
     "model_under_test",
@@ -64,7 +64,7 @@ class Parameter:
             raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
 
-def read_parameters(top: Fields) -> tuple[Parameter, ...]:
+def read_parameters(top: Keys) -> tuple[Parameter, ...]:
     """Return the parameters of an entity; errors go to the section's problems."""
     found: dict[str, Parameter] = {}
     for entry in top.entries("config_spec"):
@@ -117,7 +117,7 @@ def resolve_values(
     return values
 
 
-def _parameter(entry: Fields) -> Parameter | None:
+def _parameter(entry: Keys) -> Parameter | None:
     kind = entry.one_of("type", "parameter type", tuple(_PARAMETERS), "")
     key = entry.text("key")
     if not key:
@@ -153,7 +153,7 @@ def _parameter(entry: Fields) -> Parameter | None:
         return one
 
 
-def _string_parameter(entry: Fields) -> Check:
+def _string_parameter(entry: Keys) -> Check:
     if "string_kind" in entry:
         entry.one_of("string_kind", "string_kind", _KINDS, _KINDS[0])
     entry.text("default_file_content")
@@ -165,7 +165,7 @@ def _string_parameter(entry: Fields) -> Check:
     return _any_text
 
 
-def _number(entry: Fields, base: Check) -> Check:
+def _number(entry: Keys, base: Check) -> Check:
     least, most = _bound(entry, "min", base), _bound(entry, "max", base)
     if least is not None and most is not None and least > most:
         entry.problem("min", f"min ({least}) must be at most max ({most})")
@@ -181,7 +181,7 @@ def _number(entry: Fields, base: Check) -> Check:
     return check
 
 
-def _bound(entry: Fields, key: str, base: Check) -> Any:
+def _bound(entry: Keys, key: str, base: Check) -> Any:
     value = entry.raw(key)
     try:
         return None if value is None else base(value)
@@ -190,7 +190,7 @@ def _bound(entry: Fields, key: str, base: Check) -> Any:
         return None
 
 
-def _category(entry: Fields) -> Check:
+def _category(entry: Keys) -> Check:
     allowed = entry.take("allowed_values", list, [])
     if not allowed:
         fix = 'allowed_values: ["easy", "hard"]'
@@ -214,7 +214,7 @@ def _category(entry: Fields) -> Check:
     return check
 
 
-def _mapping(entry: Fields) -> Mapping[str, Any]:
+def _mapping(entry: Keys) -> Mapping[str, Any]:
     allowed: Any = entry.values.get("allowed_values")
     allowed = allowed if isinstance(allowed, list) else []
     mapping = entry.take("values_mapping", dict, {})
@@ -229,7 +229,7 @@ def _mapping(entry: Fields) -> Mapping[str, Any]:
     return mapping
 
 
-def _each(entry: Fields, key: str, container: type[Any], noun: str) -> Check:
+def _each(entry: Keys, key: str, container: type[Any], noun: str) -> Check:
     """Return the check of a list or mapping, whose items have the type under a key."""
     kind = entry.values["type"]
     if not entry.need(key, "string", f"a parameter of type {kind} needs {key}"):
@@ -288,7 +288,7 @@ _DTYPES: Mapping[str, Check] = {
     "boolean": _boolean,
 }
 """Type of the items of a list or mapping → check."""
-_PARAMETERS: Mapping[str, Callable[[Fields], Check]] = {
+_PARAMETERS: Mapping[str, Callable[[Keys], Check]] = {
     "float": lambda entry: _number(entry, _float),
     "int": lambda entry: _number(entry, _integer),
     "boolean": lambda _entry: _boolean,

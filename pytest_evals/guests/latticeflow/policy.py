@@ -18,7 +18,7 @@ from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 
 _OPERATORS: Mapping[str, tuple[str, ...]] = {
     ">": (">",),
@@ -125,7 +125,7 @@ def _covered(
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     """Return the rules of a policy."""
     problems: list[Problem] = []
-    top = Fields(entity.file, problems)
+    top = Keys(entity.file, problems)
     header = top.header("a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
     fix, what = "[{key: …, definition: …}]", "a policy needs rules"
@@ -140,7 +140,7 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     return tuple(rules.values())
 
 
-def _rule(entry: Fields, policy: str) -> PolicyRule:
+def _rule(entry: Keys, policy: str) -> PolicyRule:
     key = entry.required_key("a rule", "accuracy")
     name = entry.text("display_name")
     entry.text("description")
@@ -162,7 +162,7 @@ def _rule(entry: Fields, policy: str) -> PolicyRule:
     )
 
 
-def _definition(section: Fields) -> tuple[str, tuple[Bound, ...]]:
+def _definition(section: Keys) -> tuple[str, tuple[Bound, ...]]:
     kind = section.one_of("type", "type of rule", ("threshold", "exists"), "")
     metric = section.required_name("metric", "accuracy", "a rule needs a metric")
     bounds: tuple[Bound, ...] = ()
@@ -174,7 +174,7 @@ def _definition(section: Fields) -> tuple[str, tuple[Bound, ...]]:
     return metric, bounds
 
 
-def _threshold(section: Fields) -> Decimal:
+def _threshold(section: Keys) -> Decimal:
     """Return the threshold, read as in other gates; strings are not accepted."""
     given = section.raw("threshold")
     what, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
@@ -187,7 +187,7 @@ def _threshold(section: Fields) -> Decimal:
     return Decimal(0)
 
 
-def _scope(entry: Fields) -> Mapping[str, frozenset[str]]:
+def _scope(entry: Keys) -> Mapping[str, frozenset[str]]:
     given = entry.raw("scope")
     if given is None or given == _EVERYTHING:
         return {}

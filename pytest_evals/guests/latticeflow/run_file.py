@@ -13,7 +13,7 @@ from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.entities import LISTS, Entity, subfile
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
     ParameterValue,
@@ -71,7 +71,7 @@ def _run_file(
     file: YamlFile, typed: Mapping[str, ParameterValue], problems: list[Problem]
 ) -> RunFile:
     """Read a run file; the entities that it lists are read when they are used."""
-    top, run = Fields(file, problems), RunFile()
+    top, run = Keys(file, problems), RunFile()
     for name in LISTS:
         top.entries(name)
     secrets = top.take("secrets", dict, {})
@@ -103,12 +103,12 @@ def _evaluation(
     run_sizes: Sizes,
     problems: list[Problem],
 ) -> RunFile:
-    parameters = read_parameters(Fields(file, problems))
+    parameters = read_parameters(Keys(file, problems))
     declared = tuple(one.key for one in parameters)
     given = {**config, **{name: typed[name] for name in declared if name in typed}}
     values = resolve_values(parameters, given, problems, _fallback)
     filled = substitute(file, ("task_specifications",), Values(values), problems)
-    top = Fields(filled, problems)
+    top = Keys(filled, problems)
     header = top.header("an evaluation", ("key", "display_name"))
     own = _sizes(top, Sizes())
     _cache_policy(top)
@@ -145,14 +145,14 @@ def _fallback(parameter: Parameter) -> str | None:
     return JUDGE_KEY if parameter.usage == "judge_model" else ""
 
 
-def _values(section: Fields, key: str) -> dict[str, ParameterValue]:
+def _values(section: Keys, key: str) -> dict[str, ParameterValue]:
     return {
         str(name): ParameterValue(value, section.file.place(*section.steps, key, name))
         for name, value in section.take(key, dict, {}).items()
     }
 
 
-def _sizes(section: Fields, default: Sizes, trials_key: str = "") -> Sizes:
+def _sizes(section: Keys, default: Sizes, trials_key: str = "") -> Sizes:
     n, how, n_trials = default
     if section.raw("num_samples") is not None:
         n = section.whole("num_samples", 1, 1)
@@ -165,13 +165,13 @@ def _sizes(section: Fields, default: Sizes, trials_key: str = "") -> Sizes:
     return Sizes(n, how, n_trials)
 
 
-def _cache_policy(section: Fields) -> None:
+def _cache_policy(section: Keys) -> None:
     """Check ``cache_policy``, which has no effect: options control the cache."""
     words = ("reuse", "update", "no-cache")
     section.one_of("cache_policy", "cache_policy", words, words[0])
 
 
-def _specification(entry: Fields, sizes: Sizes, auto: str, evaluation: str) -> TaskUse:
+def _specification(entry: Keys, sizes: Sizes, auto: str, evaluation: str) -> TaskUse:
     key = entry.text("key", auto)
     if entry.values.get("key"):
         entry.check_key("a specification")
@@ -197,7 +197,7 @@ def _specification(entry: Fields, sizes: Sizes, auto: str, evaluation: str) -> T
     )
 
 
-def _runs(entry: Fields) -> int:
+def _runs(entry: Keys) -> int:
     kinds = ("standard", "repeatability")
     kind = entry.one_of("type", "type of specification", kinds, kinds[0])
     section = entry.section("repeatability")

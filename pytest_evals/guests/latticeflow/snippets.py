@@ -34,7 +34,7 @@ from pytest_evals.core.threads import OvertimeError, time_limit
 from pytest_evals.data.calls import FieldError, error_text
 from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts import items, output, trace
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.sandbox.runner import CONSENT
@@ -340,7 +340,7 @@ def _unallowed(source: str) -> str:
     return "" if current_sandbox().consents else execution(source)
 
 
-def snippet_of(section: Fields, key: str, name: str) -> SnippetFunction:
+def snippet_of(section: Keys, key: str, name: str) -> SnippetFunction:
     """Return the function ``name`` of the snippet under a key; errors are added to the
     problems of the section, and the function does nothing."""
     source, found = section.take(key, str, ""), None

@@ -15,7 +15,7 @@ from pytest_evals.guests.latticeflow.dataset_file import (
     read_dataset,
 )
 from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.generator import generate_rows
 from pytest_evals.guests.latticeflow.model_file import (
     ModelFile,
@@ -67,7 +67,7 @@ class EntitySuite:
         raw = entity.file.values.get("config")
         filled = self._with_secrets(entity)
 
-        def adapter(name: str, section: Fields) -> Adapter:
+        def adapter(name: str, section: Keys) -> Adapter:
             match = self.entity("adapter", name, section.place("key"))
             return read_adapter(self._with_secrets(match))
 

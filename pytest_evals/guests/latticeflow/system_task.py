@@ -10,7 +10,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.snippets import (
     SnippetFunction,
     snippet_of,
@@ -37,7 +37,7 @@ class OneRow:
         return 1
 
 
-def read_system_task(definition: Fields, arguments: Mapping[str, Any]) -> Task:
+def read_system_task(definition: Keys, arguments: Mapping[str, Any]) -> Task:
     """Return the task, whose document is scored by ``compute_evidence``; errors are
     added to the problems of the section. ``arguments``: those of all kinds of tasks."""
     function = snippet_of(definition, "compute_evidence_snippet", "compute_evidence")

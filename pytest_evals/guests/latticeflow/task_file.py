@@ -25,7 +25,7 @@ from pytest_evals.data.rows import (
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
 from pytest_evals.guests.latticeflow.entities import Entity
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
     dataset_parameter,
@@ -63,7 +63,7 @@ def read_task(entity: Entity) -> TaskEntity:
     definition; those of the definition are reported when its parameters have values."""
     problems: list[Problem] = []
     warnings: list[str] = list(entity.file.warnings)
-    top = Fields(entity.file, problems)
+    top = Keys(entity.file, problems)
     header = top.header("a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
@@ -100,7 +100,7 @@ def marker(tag: str) -> str:
     return re.sub(r"\W+", "_", tag).strip("_") or "tag"
 
 
-def _deprecated_type(top: Fields, warnings: list[str]) -> str:
+def _deprecated_type(top: Keys, warnings: list[str]) -> str:
     if top.raw(_ENTITY) is None:
         return ""
     found = top.one_of(_ENTITY, "entity type", _ENTITY_TYPES, "")
@@ -113,7 +113,7 @@ def _deprecated_type(top: Fields, warnings: list[str]) -> str:
     return found
 
 
-def _kind(definition: Fields, warnings: list[str]) -> str:
+def _kind(definition: Keys, warnings: list[str]) -> str:
     if definition.values.get("type") == "declarative_task":
         definition.raw("type")
         place = definition.place("type")
@@ -122,7 +122,7 @@ def _kind(definition: Fields, warnings: list[str]) -> str:
     return definition.one_of("type", "task type", _TYPES, _TYPES[0])
 
 
-def _check_shape(definition: Fields, evaluated: str) -> None:
+def _check_shape(definition: Keys, evaluated: str) -> None:
     """Check that a model task has dataset and solver, a dataset task no solver."""
     has_solver = definition.values.get("solver") is not None
     has_dataset = definition.values.get("dataset") is not None
@@ -202,7 +202,7 @@ def aligned_names(definition: Any) -> tuple[str, ...]:
 
 
 def read_task_dataset(
-    definition: Fields, names: Sequence[str], warnings: list[str]
+    definition: Keys, names: Sequence[str], warnings: list[str]
 ) -> DatasetKeys:
     """Return the data of a definition after substitution; errors are added to the
     problems of the section. ``names``: the result of :func:`aligned_names`."""
@@ -229,7 +229,7 @@ def read_task_dataset(
     return DatasetKeys({}, key) if source == "task_result" else DatasetKeys({"": key})
 
 
-def _aligned(section: Fields, keys: Any, names: Sequence[str]) -> Mapping[str, str]:
+def _aligned(section: Keys, keys: Any, names: Sequence[str]) -> Mapping[str, str]:
     if not isinstance(keys, list) or not keys:
         section.problem("keys", "keys must be a list of dataset keys")
         return {}

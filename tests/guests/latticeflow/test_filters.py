@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Problem
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.filters import SampleFilter, read_filter
 
 ROW = {
@@ -27,7 +27,7 @@ ROW = {
 def filter_of(**values: Any) -> SampleFilter:
     problems: list[Problem] = []
     file = YamlFile(path=Path("x.yaml"), values=values)
-    found = read_filter(Fields(file, problems))
+    found = read_filter(Keys(file, problems))
     assert found is not None and not problems, problems
     return found
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
     ParameterValue,
@@ -24,7 +24,7 @@ def parameters(*specs: dict[str, Any]) -> tuple[Parameter, ...]:
     entries = [{"key": "p", "display_name": "P", **spec} for spec in specs]
     file = YamlFile(path=Path("t.yaml"), values={"config_spec": entries})
     problems: list[Problem] = []
-    found = read_parameters(Fields(file, problems))
+    found = read_parameters(Keys(file, problems))
     assert not problems, problems
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.errors import DocumentError, suggestion
-from pytest_evals.guests.latticeflow.fields import Fields, unique_name
+from pytest_evals.guests.latticeflow.fields import Keys, unique_name
 from pytest_evals.guests.latticeflow.metrics.measures import (
     Read,
     ScorerValue,
@@ -117,8 +117,8 @@ _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 """Scores that mark an answer as correct."""
 _SCALED = ("max", "mean", "min")
 """Metrics on the same scale as the score that they aggregate."""
-Reader = Callable[[Fields, str], list[ScorerValue]]
-"""Fields and key of a metric → its values."""
+Reader = Callable[[Keys, str], list[ScorerValue]]
+"""Keys and key of a metric → its values."""
 
 ACCURACY = replace(
     mean_field("is_correct", "accuracy", SHARE), metric="accuracy", is_correctness=True
@@ -141,7 +141,7 @@ def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     )
 
 
-def read_metrics(section: Fields, warnings: list[str]) -> tuple[ScorerValue, ...]:
+def read_metrics(section: Keys, warnings: list[str]) -> tuple[ScorerValue, ...]:
     """Return the metric values of a scorer, in the order of its metrics."""
     values: list[ScorerValue] = []
     keys: set[str] = set()
@@ -170,14 +170,14 @@ def read_metrics(section: Fields, warnings: list[str]) -> tuple[ScorerValue, ...
     return tuple(values)
 
 
-def _field(entry: Fields, key: str = "field") -> str:
+def _field(entry: Keys, key: str = "field") -> str:
     return entry.required_text(key, "is_correct")
 
 
 def _of_field(
     make: Callable[..., ScorerValue], ending: str, *more: Any, **named: Any
 ) -> Reader:
-    def read(entry: Fields, key: str) -> list[ScorerValue]:
+    def read(entry: Keys, key: str) -> list[ScorerValue]:
         field = _field(entry)
         name = entry.text("name") or f"{field}_{ending}"
         return [make(field, name, *more, **named)]
@@ -202,7 +202,7 @@ def _deviation(numbers: Sequence[float]) -> float:
     return math.sqrt(math.fsum((x - centre) ** 2 for x in numbers) / (n - 1))
 
 
-def _weighted(entry: Fields, key: str) -> list[ScorerValue]:
+def _weighted(entry: Keys, key: str) -> list[ScorerValue]:
     """Read the mean weight of a label; a label without a weight is an error."""
     field = _field(entry)
     name = entry.text("name") or f"{field}_weighted_average"
@@ -233,7 +233,7 @@ def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
     """Return the reader of a ratio of hits to hits and misses, from the scorer's
     counts. ``weight``: weight of the hits; 2 in F1."""
 
-    def read(entry: Fields, key: str) -> list[ScorerValue]:
+    def read(entry: Keys, key: str) -> list[ScorerValue]:
         fields = [_field(entry, one) for one in ("num_true_positives_field", *misses)]
         name = entry.text("name") or own_name
 
@@ -250,7 +250,7 @@ def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
     return read
 
 
-def _binary(entry: Fields, key: str) -> list[ScorerValue]:
+def _binary(entry: Keys, key: str) -> list[ScorerValue]:
     gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
     positive = entry.required_text("positive_answer", "yes")
     negative = entry.required_text("negative_answer", "no")
@@ -260,7 +260,7 @@ def _binary(entry: Fields, key: str) -> list[ScorerValue]:
     return binary(gold, predicted, positive, negative)
 
 
-def _multiclass(entry: Fields, key: str) -> list[ScorerValue]:
+def _multiclass(entry: Keys, key: str) -> list[ScorerValue]:
     """Read accuracy, and precision, recall and F1 of each class and as unweighted
     means. A class that is never predicted, or never correct, has 0."""
     gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
@@ -284,7 +284,7 @@ def _multiclass(entry: Fields, key: str) -> list[ScorerValue]:
     ]
 
 
-def _python(entry: Fields, key: str) -> list[ScorerValue]:
+def _python(entry: Keys, key: str) -> list[ScorerValue]:
     function = snippet_of(entry, "compute_metrics_snippet", "compute_metrics")
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
@@ -395,7 +395,7 @@ class Trials:
         return SampleScore(results, metadata)
 
 
-def read_trials(section: Fields) -> Trials:
+def read_trials(section: Keys) -> Trials:
     """Return the trials of a task; errors are added to the problems of the section."""
     section.need("num_trials", "3")
     n = section.whole("num_trials", 2, 2, MOST_REPEATS)
@@ -404,7 +404,7 @@ def read_trials(section: Fields) -> Trials:
     return Trials(n=n, aggregators=aggregators)
 
 
-def _read_aggregator(entry: Fields) -> Aggregator:
+def _read_aggregator(entry: Keys) -> Aggregator:
     score = entry.required_text("score_name", "is_correct")
     inner = entry.required_section("aggregator", "{function: mean}")
     entry.close("an entry of score_aggregators")

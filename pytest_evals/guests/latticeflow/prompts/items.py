@@ -194,7 +194,7 @@ _KINDS: Mapping[str, type[Part]] = {
 _NO_EXTRA = frozenset(
     {"content", "id", "references", "refusal", "role", "status", "tool_calls", "type"}
 )
-"""Fields of messages that are converted; all others are copied."""
+"""Keys of messages that are converted; all others are copied."""
 
 
 def items_of(recorded: Iterable[Any]) -> list[Part]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError, MissingExtraError, abbreviated
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
 from pytest_evals.guests.latticeflow.prompts.items import unwrap
@@ -42,7 +42,7 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 
 
-def read_equals(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_equals(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
 
     def equal(reference: str, predicted: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def read_equals(section: Fields, task: ScorerContext) -> SampleScorer:
     return _comparison(section, task, equal, "is_correct", ACCURACY)
 
 
-def read_bleu(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_bleu(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``bleu`` scorer: n-gram overlap."""
     try:
         check_library("bleu")
@@ -69,7 +69,7 @@ def _bleu(reference: str, predicted: str) -> dict[str, Any]:
 
 
 def _comparison(
-    section: Fields,
+    section: Keys,
     task: ScorerContext,
     compare: Callable[[str, str], dict[str, Any]],
     score: str,
@@ -94,7 +94,7 @@ def _comparison(
     )
 
 
-def read_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_mcqa(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
@@ -124,7 +124,7 @@ def read_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
     )
 
 
-def read_parsed_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_parsed_mcqa(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
     by letter or text (``--evals-choices=generate``)."""
     first_letter = read_mcqa(section, task)
@@ -155,7 +155,7 @@ def read_parsed_mcqa(section: Fields, task: ScorerContext) -> SampleScorer:
     return replace(first_letter, dialogue=dialogue, shares=shares)
 
 
-def _column_template(section: Fields, key: str) -> SampleTemplate:
+def _column_template(section: Keys, key: str) -> SampleTemplate:
     """Return the template under a key, or of the column that the deprecated key with
     the ending ``_field`` names."""
     deprecated = f"{key}_field"
@@ -206,7 +206,7 @@ class Call(NamedTuple):
         return self.arguments is None or self.arguments == made.arguments
 
 
-def read_coverage(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     fix = "{{ sample.function_calls | tojson }}"
     required = section.template("function_calls", fix)

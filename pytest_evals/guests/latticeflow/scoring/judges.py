@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, FREQUENCY, means_of
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
@@ -66,7 +66,7 @@ class _Form:
 
 
 def _read_judge(
-    section: Fields,
+    section: Keys,
     task: ScorerContext,
     system: str,
     form: _Form,
@@ -96,7 +96,7 @@ def _read_judge(
     return SampleScorer(dialogue=dialogue)
 
 
-def read_classifier(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_classifier(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_classifier`` scorer."""
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
@@ -117,7 +117,7 @@ def read_classifier(section: Fields, task: ScorerContext) -> SampleScorer:
     return replace(scorer, shares=("is_correct",), metric_values=(ACCURACY,))
 
 
-def read_labeler(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_labeler(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``labeler_via_model``: a label, from the valid ones."""
     labels = _labels(section, "valid_labels")
 
@@ -130,7 +130,7 @@ def read_labeler(section: Fields, task: ScorerContext) -> SampleScorer:
     return replace(scorer, others=("label",), metric_values=(FREQUENCY,))
 
 
-def read_grader(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
@@ -159,7 +159,7 @@ def _label_form(key: str, labels: Sequence[str]) -> _Form:
     return _Form(key, value, f"one of {words}")
 
 
-def _labels(section: Fields, key: str, *, required: bool = False) -> list[str]:
+def _labels(section: Keys, key: str, *, required: bool = False) -> list[str]:
     if required and not section.need(key, '["…"]'):
         return []
     labels = section.take(key, list, [])

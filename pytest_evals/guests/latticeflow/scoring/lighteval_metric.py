@@ -14,7 +14,7 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.measures import (
     ScorerValue,
     flatten,
@@ -47,7 +47,7 @@ from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import family_metric
 
 
-def read_lighteval(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
     reference = section.optional_template("ground_truth")
@@ -101,7 +101,7 @@ def _ask(judge: ModelClient, sample: Sample, question: JudgeQuestion) -> Ask:
     return judge.readable(judge.ask(given, sample), question.read)
 
 
-def _metric(section: Fields) -> TaskMetric | None:
+def _metric(section: Keys) -> TaskMetric | None:
     name = section.required_text("metric", "rouge_t5")
     arguments = section.take("arguments", dict, {})
     if not name:

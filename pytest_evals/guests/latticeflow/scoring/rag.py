@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.errors import DocumentError, suggestion, unknown_name
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.reader import means_of
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
@@ -318,7 +318,7 @@ def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
     return [flag for flag, one in zip(flags, required, strict=True) if one]
 
 
-def read_rag(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_rag(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return the scorer; errors are added to the problems of the section."""
     needs_solver(section, task.has_solver)
     given = section.take("scores_to_compute", list, [])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.metric import SHARE
-from pytest_evals.guests.latticeflow.fields import Fields, unique_name
+from pytest_evals.guests.latticeflow.fields import Keys, unique_name
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
@@ -48,7 +48,7 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 
-def read_python_scorer(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_python_scorer(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
     sample only."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
@@ -77,7 +77,7 @@ def _arguments(
     return (sample,) if output is None or len(parameters) == 1 else (sample, output)
 
 
-def read_all_samples(section: Fields, task: ScorerContext) -> SampleScorer:
+def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
     if task.has_solver:
         what = "python_all_samples cannot be used in a task with a solver"
@@ -134,8 +134,8 @@ def _score(value: Any, function: SnippetFunction) -> SampleScore:
 
 MCQA = "string_equals_mcqa"
 """Type of scorers for multiple-choice questions."""
-Reader = Callable[[Fields, ScorerContext], SampleScorer]
-"""Fields → scorer; errors are added to the problems of the section."""
+Reader = Callable[[Keys, ScorerContext], SampleScorer]
+"""Keys → scorer; errors are added to the problems of the section."""
 _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
@@ -152,7 +152,7 @@ _READERS: dict[str, Reader] = {
 
 
 def read_scorers(
-    sections: Sequence[Fields],
+    sections: Sequence[Keys],
     models: Models,
     warnings: list[str],
     *,
@@ -187,7 +187,7 @@ def read_scorers(
     return tuple(scorers.values())
 
 
-def _key(section: Fields, kind: str, taken: Mapping[str, SampleScorer]) -> str:
+def _key(section: Keys, kind: str, taken: Mapping[str, SampleScorer]) -> str:
     """Return the scorer's key, or its type with a number if it is taken."""
     given = section.name("key")
     if given is None:
@@ -199,7 +199,7 @@ def _key(section: Fields, kind: str, taken: Mapping[str, SampleScorer]) -> str:
 
 
 def _read_scorer(
-    section: Fields, reader: Reader, context: ScorerContext, warnings: list[str]
+    section: Keys, reader: Reader, context: ScorerContext, warnings: list[str]
 ) -> SampleScorer:
     """Return a scorer with the metric values of its section, or the default ones; with
     none for ``purpose: qa``, whose scores are stored but not aggregated."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
@@ -74,14 +74,14 @@ def answer_text(
     return output.answer
 
 
-def needs_answer(section: Fields, has_answer: bool) -> None:
+def needs_answer(section: Keys, has_answer: bool) -> None:
     """Report a problem if there is no answer to score."""
     if not has_answer:
         what = "value is required in a task without a solver"
         section.problem("value", what, 'value: "{{ sample.answer }}"')
 
 
-def needs_solver(section: Fields, has_solver: bool) -> None:
+def needs_solver(section: Keys, has_solver: bool) -> None:
     """Report a problem if the task has no solver."""
     if not has_solver:
         what = f"{section.values['type']} needs a task with a solver"

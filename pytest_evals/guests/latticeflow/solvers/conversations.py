@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.errors import DocumentError, unknown_name
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.items import Message, Part, text_of
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
@@ -99,7 +99,7 @@ def _run(
     return met
 
 
-def read_pass_through(section: Fields, _models: Models) -> Solver:
+def read_pass_through(section: Keys, _models: Models) -> Solver:
     """Return a solver whose output is the recorded trace."""
     recorded = _trace_column(section)
 
@@ -110,7 +110,7 @@ def read_pass_through(section: Fields, _models: Models) -> Solver:
     return solve
 
 
-def read_multi_turn(section: Fields, models: Models) -> Solver:
+def read_multi_turn(section: Keys, models: Models) -> Solver:
     """Return a solver that runs message builders in order."""
     builders = _read_builders(section, models, _READERS)
 
@@ -123,7 +123,7 @@ def read_multi_turn(section: Fields, models: Models) -> Solver:
     return solve
 
 
-def read_chat_message(entry: Fields) -> tuple[str, SampleTemplate]:
+def read_chat_message(entry: Keys) -> tuple[str, SampleTemplate]:
     """Return the role and the content of a message."""
     role = "user"
     if entry.required_text("role", "user"):
@@ -131,11 +131,11 @@ def read_chat_message(entry: Fields) -> tuple[str, SampleTemplate]:
     return role, entry.template("content", "{{ sample.question }}")
 
 
-Reader = Callable[[Fields, Models], Step]
+Reader = Callable[[Keys, Models], Step]
 
 
 def _read_builders(
-    section: Fields, models: Models, known: Mapping[str, Reader]
+    section: Keys, models: Models, known: Mapping[str, Reader]
 ) -> list[Builder]:
     builders: list[Builder] = []
     fix = "[{type: chat_message, …}, {type: generate}]"
@@ -150,7 +150,7 @@ def _read_builders(
     return builders
 
 
-def _read_ending(entry: Fields) -> Ending | None:
+def _read_ending(entry: Keys) -> Ending | None:
     inner = entry.section("terminate_if")
     if inner is None:
         return None
@@ -160,7 +160,7 @@ def _read_ending(entry: Fields) -> Ending | None:
     return Ending(includes, keep)
 
 
-def _chat_message(entry: Fields, _models: Models) -> Step:
+def _chat_message(entry: Keys, _models: Models) -> Step:
     role, content = read_chat_message(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -172,7 +172,7 @@ def _chat_message(entry: Fields, _models: Models) -> Step:
     return step
 
 
-def _generate(_entry: Fields, models: Models) -> Step:
+def _generate(_entry: Keys, models: Models) -> Step:
     client = models("")
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -185,7 +185,7 @@ def _generate(_entry: Fields, models: Models) -> Step:
     return step
 
 
-def _generate_message(entry: Fields, models: Models) -> Step:
+def _generate_message(entry: Keys, models: Models) -> Step:
     """Read a message that another model writes. It receives the conversation, unless
     that is switched off, and then the additional messages."""
     fix = "[{type: chat_message, role: user, content: …}]"
@@ -210,7 +210,7 @@ def _generate_message(entry: Fields, models: Models) -> Step:
     return step
 
 
-def _load_trace(entry: Fields, _models: Models) -> Step:
+def _load_trace(entry: Keys, _models: Models) -> Step:
     recorded = _trace_column(entry)
 
     def step(conversation: Conversation) -> Dialogue[str]:
@@ -221,7 +221,7 @@ def _load_trace(entry: Fields, _models: Models) -> Step:
     return step
 
 
-def _trace_column(section: Fields) -> Callable[[Sample], Trace]:
+def _trace_column(section: Keys) -> Callable[[Sample], Trace]:
     name = section.required_text("trace_column", "trace")
     place = section.place("trace_column")
 
@@ -238,7 +238,7 @@ def _trace_column(section: Fields) -> Callable[[Sample], Trace]:
     return recorded
 
 
-def _loop(entry: Fields, models: Models) -> Step:
+def _loop(entry: Keys, models: Models) -> Step:
     """Read a loop; reaching the maximum is an error, unless it is switched off."""
     builders = _read_builders(entry, models, _IN_LOOPS)
     n, place = entry.whole("max_iterations", 0, 10), entry.place("max_iterations")

@@ -16,7 +16,7 @@ from typing import Any, cast
 from pytest_evals.core.dialogue import Ask, Dialogue, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.models import INPUT, KWARGS, SAMPLE
 from pytest_evals.guests.latticeflow.prompts.items import (
     items_of,
@@ -35,7 +35,7 @@ MAX_TOKENS = 1024
 """Default maximum length of an answer in tokens, reduced if the context is shorter."""
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
-"""Fields of a chat that do not affect its answer here."""
+"""Keys of a chat that do not affect its answer here."""
 ROLES = ("system", "user", "assistant")
 """Roles of messages in task files, and of those that every model supports."""
 
@@ -132,7 +132,7 @@ Models = Callable[[str], ModelClient]
 """Key of a model → its client; an empty key is the tested model."""
 
 
-def model_client(section: Fields, key: str, models: Models) -> ModelClient:
+def model_client(section: Keys, key: str, models: Models) -> ModelClient:
     """Return the client of the model whose key is set; errors are added to the problems
     of the section."""
     model = section.required_text(key, "<< config.my_model >>")

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, resumed
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.items import Structured, unwrap
 from pytest_evals.guests.latticeflow.prompts.output import (
     ModelResponse,
@@ -231,7 +231,7 @@ class _Model:
         return self._client.read(await self._ask(one))
 
 
-def read_python(section: Fields, models: Models) -> Solver:
+def read_python(section: Keys, models: Models) -> Solver:
     """Return a solver that runs ``run_solver(sample, model, trace)``. Requests that it
     awaits concurrently form one round."""
     function = snippet_of(section, "run_solver_snippet", "run_solver")
@@ -290,7 +290,7 @@ class _SeededRandom:
             random.setstate(before)
 
 
-def read_postprocessor(section: Fields) -> Postprocess | None:
+def read_postprocessor(section: Keys) -> Postprocess | None:
     """Return the postprocessor of a solver's section, ``postprocess(sample,
     solver_output)``, which returns any number of rows; or ``None``."""
     inner = section.section("postprocessor")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import abbreviated
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.items import (
     CustomTaskInputMessage,
     Part,
@@ -42,7 +42,7 @@ Build = Callable[[Sample], Any]
 """Sample → model input: a chat, or any JSON value."""
 
 
-def _read_turn(section: Fields, models: Models, *, is_group: bool = False) -> Solver:
+def _read_turn(section: Keys, models: Models, *, is_group: bool = False) -> Solver:
     """Return a solver that calls the model once; or for each member of a group, in one
     round. A group is a rendered list or object."""
     fix = "{type: chat_completion, input_messages: […]}"
@@ -85,7 +85,7 @@ def _output(
     return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
 
 
-def _generic(section: Fields) -> Build:
+def _generic(section: Keys) -> Build:
     return partial(_json_value, section.template("template", '{"messages": […]}'))
 
 
@@ -99,7 +99,7 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
         raise FieldError(what, template.place, fix) from None
 
 
-def _chat_completion(section: Fields) -> Build:
+def _chat_completion(section: Keys) -> Build:
     section.need("input_messages", "[{role: user, content: …}]")
     messages = []
     for entry in section.entries("input_messages"):
@@ -116,14 +116,14 @@ def _chat_completion(section: Fields) -> Build:
     return build
 
 
-_BUILDERS: Mapping[str, Callable[[Fields], Build]] = {
+_BUILDERS: Mapping[str, Callable[[Keys], Build]] = {
     "chat_completion": _chat_completion,
     "generic": _generic,
 }
 
 
 _FORMATS = ("latticeflow", "open_responses")
-_READERS: Mapping[str, Callable[[Fields, Models], Solver]] = {
+_READERS: Mapping[str, Callable[[Keys, Models], Solver]] = {
     "grouped_single_turn_solver": partial(_read_turn, is_group=True),
     "multi_turn_solver": read_multi_turn,
     "pass_through_solver": read_pass_through,
@@ -147,7 +147,7 @@ class SolverParts(NamedTuple):
         return self.is_declared and not self.is_single_round
 
 
-def read_solver(section: Fields, models: Models) -> SolverParts:
+def read_solver(section: Keys, models: Models) -> SolverParts:
     """Return the solver of a task; errors are added to the problems of the section."""
     kind = str(section.values.get("type"))
     postprocess = None

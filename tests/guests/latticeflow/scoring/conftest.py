@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.reader import read_trials
 from pytest_evals.guests.latticeflow.prompts.output import SolverOutput
 from pytest_evals.guests.latticeflow.reader import read_entity_file
@@ -22,7 +22,7 @@ def section(tmp_path: Path):
         path = tmp_path / "t.yaml"
         path.write_text(text, encoding="utf-8")
         problems = []
-        return Fields(read_entity_file(path), problems), problems
+        return Keys(read_entity_file(path), problems), problems
 
     return of
 

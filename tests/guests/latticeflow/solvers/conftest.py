@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.guests.latticeflow.fields import Fields
+from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.reader import read_entity_file
 from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.guests.latticeflow.solvers.reader import read_solver
@@ -20,7 +20,7 @@ def read(tmp_path: Path):
         path = tmp_path / "t.yaml"
         path.write_text(text, encoding="utf-8")
         problems = []
-        parts = read_solver(Fields(read_entity_file(path), problems), lines)
+        parts = read_solver(Keys(read_entity_file(path), problems), lines)
         messages = [str(problem).replace(str(tmp_path), ".") for problem in problems]
         return parts, messages
 
