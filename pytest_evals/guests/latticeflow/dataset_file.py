@@ -6,8 +6,7 @@ when the file is read.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -57,40 +56,32 @@ class Loading(NamedTuple):
 Load = Callable[[Loading], Rows]
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFile:
-    """A dataset. A row must match all of its filters."""
-
-    key: str
-    load: Load
-    filters: tuple[SampleFilter, ...]
-    place: Place
-
-    def rows(self, loading: Loading) -> Rows:
-        """Return the rows. Each has a ``sample_id``: its own, or its position before
-        filtering, as text. Raises ``TaskFileError``, also if all are filtered out."""
-        rows = self.load(loading)
-        numbered = [
-            row if row.get(ID) is not None else {**row, ID: str(number)}
-            for number, row in enumerate(rows)
-        ]
-        try:
-            found = matching_rows(numbered, self.filters)
-        except DocumentError as error:
-            what = f"a filter of {self.key!r} fails: {error}"
-            raise TaskFileError([Problem(what, self.place)]) from error
-        if not found:
-            what = f"the dataset {self.key!r} has no rows"
-            after = " that match its filters" if rows else ""
-            raise TaskFileError([Problem(what + after, self.place)])
-        return found
+def dataset_rows(entity: Entity, loading: Loading) -> Rows:
+    """Return the rows of a dataset's file that match all of its filters. Each has a
+    ``sample_id``: its own, or its position before filtering, as text. Raises
+    ``TaskFileError``, also if all are filtered out."""
+    load, filters = _read(entity)
+    rows = load(loading)
+    numbered = [
+        row if row.get(ID) is not None else {**row, ID: str(number)}
+        for number, row in enumerate(rows)
+    ]
+    try:
+        found = matching_rows(numbered, filters)
+    except DocumentError as error:
+        what = f"a filter of {entity.key!r} fails: {error}"
+        raise TaskFileError([Problem(what, entity.place)]) from error
+    if not found:
+        what = f"the dataset {entity.key!r} has no rows"
+        after = " that match its filters" if rows else ""
+        raise TaskFileError([Problem(what + after, entity.place)])
+    return found
 
 
-def read_dataset(entity: Entity) -> DatasetFile:
-    """Return the dataset of a file."""
+def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
     problems: list[Problem] = []
     top = Keys(entity.file, problems)
-    header = top.header("a dataset", ("key", "display_name"))
+    top.header("a dataset", ("key", "display_name"))
     load: Load | None = None
     filters: list[SampleFilter] = []
     given = [key for key in _ORIGINS if top.raw(key) is not None]
@@ -111,7 +102,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
     top.close("a dataset")
     if problems or load is None:
         raise TaskFileError(problems)
-    return DatasetFile(header.key, load, tuple(filters), entity.place)
+    return load, filters
 
 
 def _source(section: Keys) -> Load | None:

@@ -150,7 +150,7 @@ _OPS: Mapping[str, _Op] = {
 }
 
 
-def matching_rows(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[Any]:
+def matching_rows(rows: list[Any], filters: Sequence[SampleFilter]) -> list[Any]:
     """Return the rows that match all filters; an error has the row's number."""
     matches = []
     for number, row in enumerate(rows):
@@ -162,37 +162,33 @@ def matching_rows(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[An
     return matches
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """A rule of a task: samples that match its filter are excluded from all metrics."""
-
-    key: str
-    filter: SampleFilter
+Actions = Mapping[str, SampleFilter]
+"""Key of an action → its filter: samples that match are excluded from all metrics."""
 
 
-def read_actions(definition: Keys) -> tuple[Action, ...]:
+def read_actions(definition: Keys) -> Actions:
     """Return the exclusion rules of a task; errors go to the section's problems."""
-    found: dict[str, Action] = {}
+    found: dict[str, SampleFilter] = {}
     for entry in definition.entries("actions"):
         key = entry.required_key("an action", "skip-empty")
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
         inner = entry.required_section("filter", fix, "an action needs a filter")
-        one = Action(key, read_filter(inner))
+        own = read_filter(inner)
         entry.close("an action")
         if key in found:
             entry.problem("key", f"duplicate action {key!r}")
-        found[key] = one
-    return tuple(found.values())
+        found[key] = own
+    return found
 
 
-def excluding_action(actions: Sequence[Action], variables: Mapping[str, Any]) -> str:
+def excluding_action(actions: Actions, variables: Mapping[str, Any]) -> str:
     """Return the key of the first action that matches a sample, or an empty string.
     ``variables``: ``sample``, ``solver_output`` and ``scores``."""
-    for action in actions:
+    for key, own in actions.items():
         try:
-            if action.filter.matches(variables):
-                return action.key
+            if own.matches(variables):
+                return key
         except DocumentError as error:
-            raise DocumentError(f"action {action.key!r}: {error}") from error
+            raise DocumentError(f"action {key!r}: {error}") from error
     return ""

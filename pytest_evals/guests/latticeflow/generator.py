@@ -24,11 +24,7 @@ from pytest_evals.guests.latticeflow.parameters import (
 )
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.reader import Values, substitute
-from pytest_evals.guests.latticeflow.snippets import (
-    SnippetFunction,
-    snippet_of,
-    to_json,
-)
+from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
 from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 Row = Mapping[str, Any]
@@ -212,7 +208,7 @@ def _python(entry: Keys) -> Synthesizer:
     return partial(_run_snippet, snippet_of(entry, key, "synthesize"))
 
 
-def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
+def _run_snippet(function: Snippet, row: Row) -> Iterable[Row]:
     def read(rows: Any) -> list[dict[str, Any]]:
         if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
             return [to_json(one, lambda value: value) for one in rows]

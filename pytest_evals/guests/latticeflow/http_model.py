@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from pytest_evals.core.request import UNSENT, Request, Response
@@ -68,11 +67,11 @@ class _Sender:
         masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
-        self._client = HttpClient(
-            connection.timeout,
-            headers=dict(connection.headers),
-            verify=_verifying(connection),
-        )
+        verify: Any = connection.verify
+        if verify and connection.trusted_ca:
+            verify = ssl.create_default_context(cadata=connection.trusted_ca)
+        headers = dict(connection.headers)
+        self._client = HttpClient(connection.timeout, headers=headers, verify=verify)
 
     async def post(self, path: None, body: Mapping[str, Any]) -> Mapping[str, Any]:
         await self._slot()
@@ -133,14 +132,6 @@ _FIX_WORDS = {
 }
 
 
-def _verifying(connection: Connection) -> Any:
-    if not connection.verify:
-        return False
-    if not connection.trusted_ca:
-        return True
-    return ssl.create_default_context(cadata=connection.trusted_ca)
-
-
 class HttpModel(BackgroundModel):
     """A server; requests run concurrently in a background thread."""
 
@@ -163,14 +154,21 @@ class HttpModel(BackgroundModel):
             "usage": self._usage.shown,
         }
         self._sender, self._client = self._background.run(
-            _made(
-                connection,
-                partial(_Sender, connection, adapter, info),
-                self._usage,
-                backoff or Backoff(),
-                info.name,
-            )
+            self._clients(backoff or Backoff())
         )
+
+    async def _clients(self, backoff: Backoff) -> tuple[_Sender, RetryingClient]:
+        """Return the client and its retry layer, created in their event loop."""
+        given, name = self._connection, self.name
+        sender = _Sender(given, self._adapter, self._info)
+        cap = SpendCap(
+            f"latticeflow:{name}",
+            name,
+            given.max_requests,
+            given.max_cost,
+            has_costs=bool(given.price_in or given.price_out),
+        )
+        return sender, RetryingClient(sender, given, self._usage, backoff, cap)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies. Raises ``ModelError`` if
@@ -205,22 +203,3 @@ class HttpModel(BackgroundModel):
             what = f"{self._sender.source(None)}: {response.error}"
             response = replace(response, error=what)
         return place, replace(response, cost=meter.cost)
-
-
-async def _made(
-    connection: Connection,
-    sender: Callable[[], _Sender],
-    usage: Usage,
-    backoff: Backoff,
-    name: str,
-) -> tuple[_Sender, RetryingClient]:
-    """Client and retry layer, created in their event loop."""
-    cap = SpendCap(
-        f"latticeflow:{name}",
-        name,
-        connection.max_requests,
-        connection.max_cost,
-        has_costs=bool(connection.price_in or connection.price_out),
-    )
-    made = sender()
-    return made, RetryingClient(made, connection, usage, backoff, cap)

@@ -15,9 +15,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.model import Model, ModelOpener
@@ -60,10 +60,10 @@ def read_adapter(entity: Entity) -> Adapter:
 
     def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
         given = {"input": wrap(model_input), "kwargs": wrap(kwargs)}
-        return request.render({**given, "model_info": _model_info(info)})
+        return request.render({**given, "model_info": info.shown})
 
     def to_output(text: str, status: int, info: ModelInfo) -> Any:
-        given = {"body": text, "status_code": status, "model_info": _model_info(info)}
+        given = {"body": text, "status_code": status, "model_info": info.shown}
         return parsed(reply.render(given), f"{reply.place}: process_output")
 
     sources = json.dumps([request.text, reply.text])
@@ -81,11 +81,6 @@ def _read_template(top: Keys, key: str) -> SampleTemplate:
     result = inner.template("source_code", "{{ input | tojson }}")
     inner.close(key)
     return result
-
-
-def _model_info(info: ModelInfo) -> Mapping[str, str]:
-    own = ("model_key", "task", "modality")
-    return {name: getattr(info, name) for name in own}
 
 
 _TASKS = ("chat_completion", "embeddings", "custom")
@@ -107,11 +102,9 @@ Adapters = Callable[[str, Keys], Adapter | None]
 """Key of an adapter and the section that names it → the adapter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFile:
+class ModelFile(NamedTuple):
     """A model that can be opened."""
 
-    key: str
     source: ModelSource
     native: bool = True  # whether it exchanges LatticeFlow's JSON
     takes_sample: bool = False
@@ -231,11 +224,13 @@ class _ModelReader:
         if adapter is None:
             return None
         fingerprint, info = self._fingerprint(adapter), self._info(model_key)
-        unready = partial(_why_unready, url, verify and not trusted_ca)
+
+        def unready() -> EvalsError | None:
+            fault = network_fault(url, reads_certificates=verify and not trusted_ca)
+            return OptionError(fault) if fault else None
 
         def open_() -> Model:
-            error = unready()
-            if error is not None:
+            if (error := unready()) is not None:
                 raise error
             from pytest_evals.guests.latticeflow.http_model import Connection, HttpModel
 
@@ -250,11 +245,9 @@ class _ModelReader:
             )
             return HttpModel(info, adapter, connection, fingerprint)
 
-        def plan(requests: Sequence[Request]) -> SpendPlan:
-            return spend_plan(requests, adapter, info, self.limits)
-
+        plan = partial(spend_plan, adapter=adapter, info=info, limits=self.limits)
         source = _Opener(self._key, fingerprint, open_, unready, plan)
-        return ModelFile(key=self._key, source=source)
+        return ModelFile(source)
 
     def provider(self, config: Keys) -> ModelFile | None:
         known = (*sorted(_PROVIDERS), "latticeflow")
@@ -272,7 +265,7 @@ class _ModelReader:
             settings["concurrency"] = str(self._width)
         listed = [f"{key}={one}" for key, one in {**settings, **self.limits}.items()]
         source = ",".join([f'openai:"{model}"', *listed])
-        return ModelFile(key=self._key, source=source, native=False)
+        return ModelFile(source, native=False)
 
     def _function(
         self, adapter: Adapter, run: Run, *, takes_sample: bool = False
@@ -283,7 +276,7 @@ class _ModelReader:
             return FunctionModel(info, adapter, run, fingerprint, self._width)
 
         source = _Opener(self._key, fingerprint, open_)
-        return ModelFile(key=self._key, source=source, takes_sample=takes_sample)
+        return ModelFile(source, takes_sample=takes_sample)
 
     def _adapter(self, config: Keys) -> Adapter | None:
         inner = config.section("adapter")
@@ -325,11 +318,6 @@ def _limits(top: Keys) -> dict[str, Any]:
         top.problem(next(iter(texts)), what, fix.replace("=", ":"))
         return {}
     return {name: getattr(settings, name) for name in texts}
-
-
-def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
-    fault = network_fault(url, reads_certificates=reads_certificates)
-    return OptionError(fault) if fault else None
 
 
 def _headers(config: Keys) -> dict[str, str]:

@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_evals.core.model import Model
@@ -29,6 +29,11 @@ class ModelInfo(NamedTuple):
     model_key: str = ""  # its name on the server
     task: str = "chat_completion"
     modality: str = "text"
+
+    @property
+    def shown(self) -> Mapping[str, str]:
+        """The properties by name, for templates."""
+        return {k: v for k, v in self._asdict().items() if k != "name"}
 
 
 class Adapter(NamedTuple):
@@ -140,8 +145,7 @@ SAMPLE = "sample"
 """Request option for models that use the sample: the sample as JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelInput:
+class ModelInput(NamedTuple):
     """The input of a model."""
 
     input: Any  # any JSON value; a chat has messages
@@ -163,11 +167,8 @@ def model_input_of(request: Request) -> ModelInput | None:
     else:
         found = {"messages": [{"role": "user", "content": prompt}]}
     sample = options.get(SAMPLE)
-    return ModelInput(
-        input=found,
-        kwargs=json.loads(options.get(KWARGS, "{}")),
-        sample=None if sample is None else json.loads(sample),
-    )
+    kwargs = json.loads(options.get(KWARGS, "{}"))
+    return ModelInput(found, kwargs, None if sample is None else json.loads(sample))
 
 
 def response_of(
@@ -204,8 +205,8 @@ def token_limit(body: str) -> int | None:
     """The maximum of generated tokens that a request's body sets; ``None`` if it sets
     none."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = parsed(body, "the request")
+    except DocumentError:
         return None
     if not isinstance(found, dict):
         return None
@@ -277,15 +278,13 @@ class FunctionModel(Model):
             return Response(error=NO_SCORES)
         began = time.perf_counter()
         try:
-            output = self._output(given)
+            body = self._adapter.to_body(given.input, given.kwargs, self._info)
+            reply = self._run(body, given.sample)
+            if not isinstance(reply, str):
+                what = f"run_inference returns a text, not {reply!r:.80}"
+                raise DocumentError(what)
+            output = self._adapter.to_output(reply, 200, self._info)
         except DocumentError as error:
             return Response(error=str(error))
         took_s = time.perf_counter() - began
         return response_of(output, took_s / self._width, took_s)
-
-    def _output(self, given: ModelInput) -> Any:
-        body = self._adapter.to_body(given.input, given.kwargs, self._info)
-        reply = self._run(body, given.sample)
-        if not isinstance(reply, str):
-            raise DocumentError(f"run_inference returns a text, not {reply!r:.80}")
-        return self._adapter.to_output(reply, 200, self._info)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
@@ -68,19 +68,6 @@ class PolicyRule:
             not keys[k] or keys[k] in allowed for k, allowed in self.scope.items()
         )
 
-    def gate(self, task: str, metric: str) -> Gate:
-        """Return the rule as a gate of a task."""
-        return Gate(
-            id=self.id,
-            task=task,
-            metric=metric,
-            bounds=self.bounds,
-            text=self.text,
-            source=self.place,
-            foreign=True,
-            allows_missing=True,  # its means are over the samples that have a score
-        )
-
 
 def gates_of(
     rules: Sequence[PolicyRule], subjects: Sequence[PolicySubject]
@@ -91,9 +78,17 @@ def gates_of(
         covered = _covered(rule, subjects)
         times = Counter(task for task, _ in covered)
         for task, metric in covered:
-            gate = rule.gate(task, metric)
-            if times[task] > 1:
-                gate = replace(gate, id=fit_for_id(f"{gate.id}-{metric}"))
+            is_only = times[task] == 1
+            gate = Gate(
+                id=rule.id if is_only else fit_for_id(f"{rule.id}-{metric}"),
+                task=task,
+                metric=metric,
+                bounds=rule.bounds,
+                text=rule.text,
+                source=rule.place,
+                foreign=True,
+                allows_missing=True,  # its means are over the samples that have a score
+            )
             found.setdefault(task, []).append(gate)
     return {key: tuple(gates) for key, gates in found.items()}
 

@@ -223,7 +223,9 @@ class _Reader(YamlParser):
 
     def _refuse_todo(self, value: str, steps: tuple[Step, ...], place: Place) -> None:
         if TODO in value:
-            what = f"{_dotted(steps)} still contains {TODO}"
+            # As text: definition.scorers[0].type
+            path = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in steps)
+            what = f"{path.removeprefix('.')} still contains {TODO}"
             self.problems.append(Problem(what, place, "replace it with a value"))
 
     def _expand_variables(self, value: str, place: Place) -> str:
@@ -269,14 +271,6 @@ class _Reader(YamlParser):
         return Place(self._path, int(node.start_mark.line) + 1)
 
 
-def _dotted(steps: tuple[Step, ...]) -> str:
-    """Return the path of a value as text: ``definition.scorers[0].type``."""
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".")
-
-
 _PLACEHOLDER = re.compile(
     r"<<\s*(?P<root>config|secrets)\.(?P<name>[A-Za-z0-9_\-]+)\s*>>"
 )
@@ -308,22 +302,23 @@ class Values:
         string is only a placeholder. Raises ``ValueError`` for an unknown name."""
         if "<<" not in text:
             return text
-        if self._aligned:
-            text = _INDEXED.sub(self._dataset_name, text)
+        text = _INDEXED.sub(
+            lambda m: m["head"] + m["name"] if m["name"] in self._aligned else m[0],
+            text,
+        )
         single = _PLACEHOLDER.fullmatch(text.strip())
         if single is not None:
-            return self._value(single["root"], single["name"])
-        return _PLACEHOLDER.sub(
-            lambda m: _to_text(self._value(m["root"], m["name"])), text
-        )
+            return self._value(single)
 
-    def _dataset_name(self, match: re.Match[str]) -> str:
-        if match["name"] in self._aligned:
-            return match["head"] + match["name"]
-        return match[0]
+        def as_text(match: re.Match[str]) -> str:
+            value = self._value(match)
+            return value if isinstance(value, str) else repr(value)
 
-    def _value(self, root: str, name: str) -> Any:
-        if root == "config":
+        return _PLACEHOLDER.sub(as_text, text)
+
+    def _value(self, match: re.Match[str]) -> Any:
+        name = match["name"]
+        if match["root"] == "config":
             if name not in self.config:
                 what = unknown_name("parameter", name, self.config)
                 raise ValueError(f"<< config.{name} >>: {what}")
@@ -373,7 +368,3 @@ def parameter_of(text: Any) -> str | None:
         return None
     match = _PLACEHOLDER.fullmatch(text.strip())
     return match["name"] if match is not None and match["root"] == "config" else None
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)

@@ -25,11 +25,11 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate
 from pytest_evals.core.task import Asked
 from pytest_evals.errors import DocumentError
-from pytest_evals.guests.latticeflow.filters import Action, excluding_action
+from pytest_evals.guests.latticeflow.filters import Actions, excluding_action
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import Trials
 from pytest_evals.guests.latticeflow.prompts.items import unwrap, wrap
-from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.guests.latticeflow.solvers.model_client import Models
@@ -72,7 +72,7 @@ class SampleRecipe:
     solver: SolverParts | None  # None if only a dataset is evaluated
     scorers: Sequence[SampleScorer]
     values: Sequence[ScorerValue]  # with their final names
-    actions: Sequence[Action] = ()
+    actions: Actions = field(default_factory=dict)
     trials: Trials | None = None
     earlier: EarlierTask | None = None
     _last: tuple[Record, _SampleResult] | None = field(default=None, init=False)
@@ -89,12 +89,6 @@ class SampleRecipe:
     @property
     def _solver_calls_models(self) -> bool:
         return self.solver is not None and bool(self.solver.models)
-
-    @property
-    def _runs_code(self) -> bool:
-        """Whether user coroutines may await responses, here or in the earlier task."""
-        runs_code = self.solver is not None and not self.solver.is_declared
-        return runs_code or self.earlier is not None
 
     def is_single_round(self, models: Models) -> bool:
         """Return whether only the tested model is called, in a single round."""
@@ -136,13 +130,11 @@ class SampleRecipe:
     def follow_up(self, record: Record) -> Dialogue[None]:
         """Run the part of the work that sends requests, after those of :meth:`ask`."""
         first = _exchanges(record)
-        if self._runs_code:
-            start = partial(self._request_dialogue, record.index, record)
+        start = partial(self._request_dialogue, record.index, record)
+        if self.earlier is None and (self.solver is None or self.solver.is_declared):
+            work = yield from resumed(start(), first)
+        else:  # user coroutines may await responses, here or in the earlier task
             work = yield from resume_from_start(start, first)
-        else:
-            work = yield from resumed(
-                self._request_dialogue(record.index, record), first
-            )
         if self.trials is None and not any(one.models for one in self.scorers):
             self._last_solved = (record, work.rows)
 
@@ -164,10 +156,14 @@ class SampleRecipe:
                 yield Score(metric=f"{SCORES_PREFIX}{key}", unscored=f"{key}: {fault}")
                 continue
             values = [unwrap(one.values) for one in ones]
+            kept = [unwrap(one.metadata) for one in ones]
+            shown = json.dumps(
+                kept[0] if len(kept) == 1 else kept, ensure_ascii=False, default=str
+            )
             yield Score(
                 metric=f"{SCORES_PREFIX}{key}",
                 value=values if self.makes_rows else values[0],
-                explanation=_explanation(ones),
+                explanation=shown if any(kept) else "",
             )
 
     def exclude(self, record: Record) -> str:
@@ -197,15 +193,37 @@ class SampleRecipe:
         return work
 
     def as_sample(self, index: int) -> Dialogue[Mapping[str, Any]]:
-        """Return the result of a sample as a sample of a later task."""
-        row = {"sample": self.sample(index), "sample_id": self.id(index)}
+        """Return the result of a sample as a sample of a later task: all of
+        ``RESULT_COLUMNS``, errors included."""
+        errors, scores = list[dict[str, str]](), dict[str, ScorerResult]()
+        solver_output = None
         try:
             work = yield from self._dialogue(index, self.scorers)
         except DocumentError as error:
-            return _result_row(row, None, {}, error)
-        first = work.rows[0].output if work.rows else None
-        scores = {key: found[0] for key, found in work.scores.items() if found}
-        return _result_row(row, first, scores)
+            errors.append({"stage": "solver", "message": str(error)})
+        else:
+            scores = {key: found[0] for key, found in work.scores.items() if found}
+            output = work.rows[0].output if work.rows else None
+            if output is not None:  # by the names that both versions of the format use
+                views = {"output": output.output, "messages": output.messages}
+                solver_output = {**output.to_dict(), **views}
+        values = {}
+        for key, one in scores.items():
+            if isinstance(one, SampleScore):
+                values[key] = one.to_dict()
+            else:
+                fault = {"stage": "score", "scorer_key": key, "message": str(one)}
+                errors.append(fault)
+        row: Mapping[str, Any] = wrap(
+            {
+                "sample": self.sample(index),
+                "sample_id": self.id(index),
+                "solver_output": solver_output,
+                "scores": values,
+                "errors": errors,
+            }
+        )
+        return row
 
     def _dialogue(
         self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
@@ -258,10 +276,11 @@ class SampleRecipe:
 
     def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
         assert self.trials is not None
+        scores = []
         for one in found:
             if isinstance(one, DocumentError):
                 return one
-        scores = [one for one in found if isinstance(one, SampleScore)]
+            scores.append(one)
         try:
             return self.trials.aggregate(scores)
         except DocumentError as error:
@@ -281,11 +300,10 @@ class SampleRecipe:
     def _excluding_key(self, work: _SampleResult, row: int) -> str:
         if not self.actions:
             return ""
-        results = {key: found[row : row + 1] for key, found in work.scores.items()}
         scores = {
             key: one.values
-            for key, found in results.items()
-            for one in found
+            for key, found in work.scores.items()
+            for one in found[row : row + 1]
             if isinstance(one, SampleScore)
         }
         sample, output = work.rows[row]
@@ -369,40 +387,3 @@ def _answer(work: _SampleResult) -> str:
         return output.answer if output is not None else ""
     except DocumentError:
         return ""
-
-
-def _explanation(scores: Sequence[SampleScore]) -> str:
-    kept = [unwrap(one.metadata) for one in scores]
-    if not any(kept):
-        return ""
-    metadata = kept[0] if len(kept) == 1 else kept
-    return json.dumps(metadata, ensure_ascii=False, default=str)
-
-
-def _result_row(
-    row: Mapping[str, Any],
-    output: SolverOutput | None,
-    scores: Mapping[str, ScorerResult],
-    error: DocumentError | None = None,
-) -> Mapping[str, Any]:
-    """Return a row with all of ``RESULT_COLUMNS``, from sample and id; errors of the
-    earlier task are part of the row."""
-    errors = [] if error is None else [{"stage": "solver", "message": str(error)}]
-    errors += [
-        {"stage": "score", "scorer_key": key, "message": str(one)}
-        for key, one in scores.items()
-        if isinstance(one, DocumentError)
-    ]
-    solver_output = None
-    if output is not None:  # by the names that both versions of the format use
-        views = {"output": output.output, "messages": output.messages}
-        solver_output = {**output.to_dict(), **views}
-    values = {
-        key: one.to_dict()
-        for key, one in scores.items()
-        if isinstance(one, SampleScore)
-    }
-    result: Mapping[str, Any] = wrap(
-        {**row, "solver_output": solver_output, "scores": values, "errors": errors}
-    )
-    return result

@@ -22,7 +22,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import lru_cache
@@ -130,23 +130,8 @@ _PATHS = (f"{_PACKAGE}.core.dtypes", f"{_PACKAGE}.assessment.dtypes")
 """Modules that contain these names in current and earlier versions."""
 
 
-class MessageRole(StrEnum):
-    """Role of a message."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-    SYSTEM = "system"
-    DEVELOPER = "developer"
-
-
-class MessageStatus(StrEnum):
-    """Status of a message."""
-
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    INCOMPLETE = "incomplete"
-
-
+MessageRole = StrEnum("MessageRole", ["USER", "ASSISTANT", "SYSTEM", "DEVELOPER"])
+MessageStatus = StrEnum("MessageStatus", ["IN_PROGRESS", "COMPLETED", "INCOMPLETE"])
 SystemTaskMetricEntry = items.part_kind("SystemTaskMetricEntry", __name__, reason=None)
 SystemTaskOutput = items.part_kind("SystemTaskOutput", __name__)
 _NAMES: Mapping[str, Any] = {
@@ -171,14 +156,12 @@ _NAMES: Mapping[str, Any] = {
 
 def builtins_of_snippets() -> dict[str, Any]:
     """Return ``__builtins__`` of a module whose imports use the shims."""
-    imports: Import = builtins.__import__ if _is_installed() else _imports()
-    return {**vars(builtins), "__import__": imports}
-
-
-def _is_installed() -> bool:
     if _PACKAGE in sys.modules:
-        return sys.modules[_PACKAGE] is not None
-    return importlib.util.find_spec(_PACKAGE) is not None
+        is_installed = sys.modules[_PACKAGE] is not None
+    else:
+        is_installed = importlib.util.find_spec(_PACKAGE) is not None
+    imports: Import = builtins.__import__ if is_installed else _imports()
+    return {**vars(builtins), "__import__": imports}
 
 
 @lru_cache(maxsize=1)
@@ -213,11 +196,17 @@ _LARGEST = 1 << 1024
 
 
 class Snippet:
-    """A module in a string; executed on first use. ``seconds``: time limit of that and
-    of each call of its functions; 0 for none."""
+    """A function, sync or ``async``, of a module in a string, which is executed on
+    first use. ``place`` is that of the text, and then the line of the function's
+    definition, where invalid return values are reported; ``seconds`` the time limit of
+    the module and of each call, 0 for none.
 
-    def __init__(self, source: str, place: Place, seconds: float = 0) -> None:
-        self.place, self.seconds = place, seconds
+    Raises ``TaskFileError`` if the text is not Python or does not define the name."""
+
+    def __init__(
+        self, source: str, name: str, place: Place, seconds: float = 0
+    ) -> None:
+        self.name, self._origin, self._seconds = name, place, seconds
         self._module: ModuleType | None = None
         self._fault = ""
         self._lock = threading.Lock()
@@ -229,47 +218,37 @@ class Snippet:
             line = getattr(error, "lineno", None) or place.line
             what = f"invalid Python: {getattr(error, 'msg', None) or error}"
             raise TaskFileError([Problem(what, Place(place.path, line))]) from None
-
-    def function(self, name: str) -> SnippetFunction:
-        """Return one of its functions, without executing the module. Raises
-        ``TaskFileError`` if it does not define the name."""
         known = dict(_names(self._tree.body))
         if name not in known:
-            what = (
-                f"the snippet does not define {name}{did_you_mean(name, sorted(known))}"
-            )
-            fix = f"def {name}(…):"
-            raise TaskFileError([Problem(what, self.place, fix)])
-        return SnippetFunction(self, name, Place(self.place.path, known[name]))
+            hint = did_you_mean(name, sorted(known))
+            what = f"the snippet does not define {name}{hint}"
+            raise TaskFileError([Problem(what, place, f"def {name}(…):")])
+        self.place = Place(place.path, known[name])
 
-    def declared(self, name: str) -> tuple[str, ...]:
-        """Return the parameters in the definition of a function."""
+    def declares(self, parameter: str) -> bool:
+        """Return whether its definition has such a parameter; nothing is executed."""
         for node in self._tree.body:
             match node:
                 case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a) if (
-                    node.name == name
+                    node.name == self.name
                 ):
                     every = (*a.posonlyargs, *a.args, *a.kwonlyargs)
-                    return tuple(one.arg for one in every)
-        return ()
+                    return parameter in [one.arg for one in every]
+        return False
 
-    def module(self) -> ModuleType:
+    def _execute(self) -> ModuleType:
         """Return the module, executed once. If that failed or took too long, every call
         raises ``DocumentError``."""
-        with self._lock:
-            return self._run()
-
-    def _run(self) -> ModuleType:
         if self._fault:
-            raise FieldError(self._fault, self.place)
+            raise FieldError(self._fault, self._origin)
         if self._module is None:
             name = f"evals_snippet_{next(_numbers)}"
             module = ModuleType(name)
-            vars(module)["__file__"] = str(self.place.path)
+            vars(module)["__file__"] = str(self._origin.path)
             vars(module)["__builtins__"] = builtins_of_snippets()
             sys.modules[name] = module  # required by dataclasses
             try:
-                with guarded("the snippet", self.place, self.seconds):
+                with guarded("the snippet", self._origin, self._seconds):
                     exec(self._code, vars(module))
             except FieldError as error:
                 self._fault = error.problem.what
@@ -277,26 +256,15 @@ class Snippet:
             self._module = module
         return self._module
 
-
-class SnippetFunction:
-    """A function of a snippet, sync or ``async``. ``place`` is the line of its
-    definition; invalid return values are reported there."""
-
-    def __init__(self, snippet: Snippet, name: str, place: Place) -> None:
-        self._snippet, self.name, self.place = snippet, name, place
-
     def raw(self) -> Callable[..., Any]:
         """Return the function itself, to be called inside :meth:`guarded`."""
-        value: Any = vars(self._snippet.module()).get(self.name)
+        with self._lock:
+            value: Any = vars(self._execute()).get(self.name)
         if not callable(value):
             what = f"{self.name} is not a function but {value!r:.60}"
             raise FieldError(what, self.place)
         function: Callable[..., Any] = value
         return function
-
-    def declares(self, name: str) -> bool:
-        """Return whether its definition has such a parameter; nothing is executed."""
-        return name in self._snippet.declared(self.name)
 
     def parameters(self) -> tuple[str, ...]:
         """Return the names of its parameters."""
@@ -305,12 +273,10 @@ class SnippetFunction:
         except (TypeError, ValueError):  # built-in functions have none
             return ()
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def guarded(self) -> AbstractContextManager[None]:
         """Run the function in a block: with its time limit, and any exception becomes a
         ``DocumentError``."""
-        with guarded(self.name, self.place, self._snippet.seconds):
-            yield
+        return guarded(self.name, self.place, self._seconds)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function and return its result; a coroutine is awaited."""
@@ -336,11 +302,7 @@ _WITHOUT_ANSWERS = ("run_inference", "synthesize")
 """Functions that make answers or data."""
 
 
-def _unallowed(source: str) -> str:
-    return "" if current_sandbox().consents else execution(source)
-
-
-def snippet_of(section: Keys, key: str, name: str) -> SnippetFunction:
+def snippet_of(section: Keys, key: str, name: str) -> Snippet:
     """Return the function ``name`` of the snippet under a key; errors are added to the
     problems of the section, and the function does nothing."""
     source, found = section.take(key, str, ""), None
@@ -352,14 +314,16 @@ def snippet_of(section: Keys, key: str, name: str) -> SnippetFunction:
         what = f"{key}: Python files outside the suite are not executed"
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
-    elif name not in _WITHOUT_ANSWERS and (executes := _unallowed(source)):
+    elif (
+        name not in _WITHOUT_ANSWERS
+        and not current_sandbox().consents
+        and (executes := execution(source))
+    ):
         what = f"{key}: it executes strings, which may be model output: {executes}"
         section.problem(key, what, f"pass the program to run_code, or {CONSENT}")
     else:
-        found = section.or_problems(
-            lambda: Snippet(source, place, rules.seconds).function(name)
-        )
-    return found or Snippet(f"{name} = None", place).function(name)
+        found = section.or_problems(Snippet, source, name, place, rules.seconds)
+    return found or Snippet(f"{name} = None", name, place)
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:

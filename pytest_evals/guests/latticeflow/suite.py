@@ -12,7 +12,7 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.guests.latticeflow.dataset_file import (
     GeneratedSource,
     Loading,
-    read_dataset,
+    dataset_rows,
 )
 from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
 from pytest_evals.guests.latticeflow.fields import Keys
@@ -107,15 +107,14 @@ class EntitySuite:
         if key in self._open:
             names = " needs ".join((*self._open, key))
             raise TaskFileError([Problem(f"circular datasets: {names}", place)])
-        dataset = read_dataset(self.entity("dataset", key, place))
+        entity = self.entity("dataset", key, place)
         inner = replace(self, _open=(*self._open, key))
 
         def generate(source: GeneratedSource) -> Rows:
-            entity = self.entity("generator", source.generator, source.place)
-            secret = self.secret_of(entity)
-            return generate_rows(
-                source, self.with_code_rules(entity.file), secret, inner.rows
-            )
+            own = self.entity("generator", source.generator, source.place)
+            file, secret = self.with_code_rules(own.file), self.secret_of(own)
+            return generate_rows(source, file, secret, inner.rows)
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
-        return dataset.rows(Loading(generate, base, self.options.typed_csv))
+        loading = Loading(generate, base, self.options.typed_csv)
+        return dataset_rows(entity, loading)

@@ -11,11 +11,7 @@ from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.guests.latticeflow.fields import Keys
-from pytest_evals.guests.latticeflow.snippets import (
-    SnippetFunction,
-    snippet_of,
-    to_json,
-)
+from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
 
 DOCUMENT = "evidence"
 """Id of the only document, and name of its metric."""
@@ -63,7 +59,7 @@ def read_system_task(definition: Keys, arguments: Mapping[str, Any]) -> Task:
     )
 
 
-def _evidence(given: Any, function: SnippetFunction) -> Score:
+def _evidence(given: Any, function: Snippet) -> Score:
     """Return all metric values as one score."""
     given = to_json(given, str)
     metrics = given.get("metrics") if isinstance(given, Mapping) else None

@@ -50,12 +50,15 @@ def table_rows(path: Path, place: Place, *, typed: bool) -> Rows:
 
 @lru_cache(maxsize=64)
 def _table(path: Path, _stamp: tuple[int, int], typed: bool) -> Rows:
-    return _rows(path, read_text(path), None, typed=typed)
+    is_csv = path.suffix.lower() == ".csv"
+    return _rows(path, read_text(path), None, is_csv=is_csv, typed=typed)
 
 
-def _rows(path: Path, text: str, place: Place | None, *, typed: bool) -> Rows:
+def _rows(
+    path: Path, text: str, place: Place | None, *, is_csv: bool, typed: bool
+) -> Rows:
     """Return the rows of a text; errors of JSON are at ``place``, or at the line."""
-    if path.suffix.lower() == ".csv":
+    if is_csv:
         return read_csv(path, text, typed=typed)
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -79,9 +82,7 @@ def download(url: str, place: Place, *, typed: bool) -> Rows:
         what = f"url: {url!r} cannot be fetched: {type(error).__name__}: {error}"
         raise TaskFileError([Problem(what, place, unreachable=True)]) from error
     is_csv = url.partition("?")[0].lower().endswith(".csv")
-    if is_csv:
-        return read_csv(Path(url), text, typed=typed)
-    return _rows(Path("rows.jsonl"), text, place, typed=typed)
+    return _rows(Path(url), text, place, is_csv=is_csv, typed=typed)
 
 
 def hub_rows(
@@ -174,13 +175,15 @@ def read_csv(path: Path, text: str, *, typed: bool = True) -> Rows:
     integers or floats if all of its cells are; otherwise cells are strings. An empty
     cell is ``None``. The document id is always a string."""
     header, rows = _cells(path, text)
-    columns = [
-        _column(name, [row[n] for row in rows], typed=typed)
-        for n, name in enumerate(header)
-    ]
-    return [
-        dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)
-    ]
+    columns: list[Sequence[Any]] = []
+    for n, name in enumerate(header):
+        cells = [row[n] for row in rows]
+        if typed:
+            convert = str if name == ID else _conversion([x for x in cells if x != ""])
+            columns.append([None if x == "" else convert(x) for x in cells])
+        else:
+            columns.append(cells)
+    return [dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
@@ -190,7 +193,11 @@ def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
     rows = []
     try:
         header = next(reader, [])
-        _check_header(path, header)
+        for name in header:
+            if header.count(name) > 1 or not name.strip():
+                named = f"duplicate column {name!r}"
+                what = named if name.strip() else "a column has no name"
+                raise TaskFileError([Problem(what, Place(path, 1))])
         for cells in reader:
             if len(cells) > len(header):
                 what = f"{len(cells)} cells, but the header has {len(header)}"
@@ -204,21 +211,6 @@ def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
     finally:
         csv.field_size_limit(longest)
     return header, rows
-
-
-def _check_header(path: Path, header: Sequence[str]) -> None:
-    for name in header:
-        if header.count(name) > 1 or not name.strip():
-            is_named = bool(name.strip())
-            what = f"duplicate column {name!r}" if is_named else "a column has no name"
-            raise TaskFileError([Problem(what, Place(path, 1))])
-
-
-def _column(name: str, cells: Sequence[str], *, typed: bool) -> Sequence[Any]:
-    if not typed:
-        return cells
-    convert = str if name == ID else _conversion([x for x in cells if x != ""])
-    return [None if cell == "" else convert(cell) for cell in cells]
 
 
 def _conversion(cells: Sequence[str]) -> Callable[[str], Any]:

@@ -31,7 +31,7 @@ from pytest_evals.guests.latticeflow.metrics.measures import (
     sum_measure,
 )
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.snippets import SnippetFunction, snippet_of
+from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of
 from pytest_evals.scorers.metric_value import plain
 
 Pair = tuple[str, str]
@@ -297,7 +297,7 @@ def _python(entry: Keys, key: str) -> list[ScorerValue]:
     return [named_values_measure(key, read, several, "no sample has scores")]
 
 
-def _estimates(given: Any, function: SnippetFunction) -> dict[str, Estimate]:
+def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
     if not isinstance(given, Mapping):

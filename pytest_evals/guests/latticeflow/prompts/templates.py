@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -72,18 +72,6 @@ def _as_plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _fromjson(text: Any) -> Any:
-    return json.loads(text if isinstance(text, str | bytes) else str(text))
-
-
-def _json_escape(text: Any) -> str:
-    return json.dumps(str(text))[1:-1]
-
-
-def _zip(first: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]]:
-    return list(zip(first, *others, strict=False))
-
-
 def _merge(left: Any, right: Any) -> dict[Any, Any]:
     for side in (left, right):
         if not isinstance(side, Mapping):
@@ -109,11 +97,13 @@ def _regex_replace(  # the signature that task files call
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "fromjson": _fromjson,
-    "json_escape": _json_escape,
+    "fromjson": lambda text: json.loads(
+        text if isinstance(text, str | bytes) else str(text)
+    ),
+    "json_escape": lambda text: json.dumps(str(text))[1:-1],
     "merge": _merge,
     "regex_replace": _regex_replace,
-    "zip": _zip,
+    "zip": lambda *columns: list(zip(*columns, strict=False)),
 }
 
 

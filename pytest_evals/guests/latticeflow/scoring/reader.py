@@ -33,11 +33,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
     ScorerContext,
     scoring,
 )
-from pytest_evals.guests.latticeflow.snippets import (
-    SnippetFunction,
-    snippet_of,
-    to_json,
-)
+from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Models,
@@ -63,7 +59,7 @@ def read_python_scorer(section: Keys, task: ScorerContext) -> SampleScorer:
 
 
 def _arguments(
-    function: SnippetFunction, sample: Sample, output: SolverOutput | None
+    function: Snippet, sample: Sample, output: SolverOutput | None
 ) -> tuple[Any, ...]:
     """Return the arguments by parameter name, or else in their usual order."""
     known: dict[str, Any] = {"sample": sample}
@@ -106,7 +102,7 @@ def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
     return SampleScorer(dialogue=no_dialogue, score_samples=scores)
 
 
-def _score(value: Any, function: SnippetFunction) -> SampleScore:
+def _score(value: Any, function: Snippet) -> SampleScore:
     """Return the score of a snippet: values, or ``scores`` with ``metadata``."""
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}

@@ -35,7 +35,7 @@ from pytest_evals.guests.latticeflow.prompts.output import (
 )
 from pytest_evals.guests.latticeflow.prompts.trace import Trace
 from pytest_evals.guests.latticeflow.snippets import (
-    SnippetFunction,
+    Snippet,
     no_running_loop,
     snippet_of,
 )
@@ -308,7 +308,7 @@ def read_postprocessor(section: Keys) -> Postprocess | None:
     return rows
 
 
-def _rows(result: Any, function: SnippetFunction) -> tuple[Row, ...]:
+def _rows(result: Any, function: Snippet) -> tuple[Row, ...]:
     fix = "return [(sample, solver_output)]"
     if not isinstance(result, list | tuple):
         raise function.invalid_return(f"must return a list, not {result!r:.80}", fix)

@@ -19,7 +19,7 @@ def function(body: str):
     """A function whose body begins in line 12."""
     lines = [f"    {line}" for line in dedent(body).strip().splitlines()]
     head = ["import asyncio, os, sys, threading", "def run():"]
-    return Snippet("\n".join([*head, *lines]), HERE, 20.0).function("run")
+    return Snippet("\n".join([*head, *lines]), "run", HERE, 20.0)
 
 
 @pytest.mark.parametrize(

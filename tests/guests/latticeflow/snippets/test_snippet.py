@@ -16,8 +16,8 @@ HERE = Place(Path("task.yaml"), 10)
 """The line number of the first line of each snippet."""
 
 
-def snippet(source: str, seconds: float = 20.0) -> Snippet:
-    return Snippet(dedent(source).lstrip("\n"), HERE, seconds)
+def snippet(source: str, seconds: float = 20.0, *, name: str = "run") -> Snippet:
+    return Snippet(dedent(source).lstrip("\n"), name, HERE, seconds)
 
 
 def test_a_function_gets_its_arguments_and_gives_its_value() -> None:
@@ -27,8 +27,9 @@ def test_a_function_gets_its_arguments_and_gives_its_value() -> None:
 
         def twice(x: int) -> int:
             return 2 * x
-        """
-    ).function("twice")
+        """,
+        name="twice",
+    )
     assert function(21) == 42
     assert function.place == Place(Path("task.yaml"), 12)
     assert function.parameters() == ("x",)
@@ -47,8 +48,9 @@ def test_an_async_function_is_waited_for() -> None:
         async def one_of(x):
             await asyncio.sleep(0)
             return x
-        """
-    ).function("twice")
+        """,
+        name="twice",
+    )
     assert function(21) == 42
 
 
@@ -59,7 +61,7 @@ def test_nothing_runs_before_the_first_call() -> None:
     def run():
         return 1
     """
-    function = snippet(source).function("run")
+    function = snippet(source)
     for _ in range(2):  # the second time it is reported again, and not run again
         with pytest.raises(DocumentError) as caught:
             function()
@@ -79,7 +81,7 @@ def test_an_exception_of_a_function_is_reported_with_its_line() -> None:
         def deeper(text):
             return json.loads(text)
         """
-    ).function("run")
+    )
     with pytest.raises(DocumentError) as caught:
         function("{")
     assert str(caught.value).startswith("task.yaml:12: run: JSONDecodeError: ")
@@ -99,7 +101,7 @@ def run():
 
 def test_an_endless_loop_is_stopped_and_reported_with_its_line() -> None:
     """A snippet may catch all exceptions except this one."""
-    function = snippet(ENDLESS, 0.1).function("run")
+    function = snippet(ENDLESS, 0.1)
     with pytest.raises(DocumentError) as caught:
         function()
     text = "task.yaml:10: run: TimeoutError: not finished after 0.1 s (task.yaml:1"
@@ -107,7 +109,7 @@ def test_an_endless_loop_is_stopped_and_reported_with_its_line() -> None:
 
 
 def test_an_endless_loop_is_ended_in_any_thread() -> None:
-    function = snippet(ENDLESS, 0.1).function("run")
+    function = snippet(ENDLESS, 0.1)
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(function).exception(timeout=60)
     assert isinstance(error, DocumentError)
@@ -117,7 +119,7 @@ def test_an_endless_loop_is_ended_in_any_thread() -> None:
 def test_an_async_function_that_never_ends_is_ended() -> None:
     source = "import asyncio\nasync def run():\n    await asyncio.sleep(60)"
     with pytest.raises(DocumentError, match=r"TimeoutError: not finished after 0.1 s"):
-        snippet(source, 0.1).function("run")()
+        snippet(source, 0.1)()
 
 
 def test_a_time_limit_leaves_nothing_behind() -> None:
@@ -157,7 +159,7 @@ def test_static_errors_are_reported_when_the_file_is_read(
     source: str, message: str
 ) -> None:
     with pytest.raises(TaskFileError) as caught:
-        Snippet(source, HERE).function("run")
+        Snippet(source, "run", HERE)
     assert str(caught.value) == message
 
 
@@ -166,19 +168,19 @@ def test_static_errors_are_reported_when_the_file_is_read(
     ["from math import sqrt as run", "run = abs", "if True:\n    def run(x): return x"],
 )
 def test_a_function_may_be_bound_in_any_way(source: str) -> None:
-    assert Snippet(source, HERE).function("run")(1) == 1
+    assert Snippet(source, "run", HERE)(1) == 1
 
 
 def test_a_name_that_is_not_a_function_is_reported() -> None:
     with pytest.raises(
         DocumentError, match=r"task.yaml:10: run is not a function but 3"
     ):
-        Snippet("run = 3", HERE).function("run")()
+        Snippet("run = 3", "run", HERE)()
 
 
 def test_two_snippets_are_two_modules() -> None:
     source = "n = 0\ndef run():\n    global n\n    n += 1\n    return n"
-    first, second = (Snippet(source, HERE).function("run") for _ in range(2))
+    first, second = (Snippet(source, "run", HERE) for _ in range(2))
     assert (first(), first(), second()) == (1, 2, 1)
 
 
@@ -195,7 +197,7 @@ def test_dataclasses_of_a_snippet_find_their_module() -> None:
     def run():
         return get_type_hints(Point)
     """
-    assert snippet(source).function("run")() == {"x": int}
+    assert snippet(source)() == {"x": int}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ def test_dataclasses_of_a_snippet_find_their_module() -> None:
 def test_an_unknown_latticeflow_name_is_reported_with_a_similar_one(
     line: str, why: str
 ) -> None:
-    function = snippet(f"{line}\n\ndef run():\n    pass\n").function("run")
+    function = snippet(f"{line}\n\ndef run():\n    pass\n")
     with pytest.raises(DocumentError, match=r"task\.yaml:10") as caught:
         function()
     assert why in str(caught.value)
