@@ -19,13 +19,7 @@ from pytest_evals.dialects.detect import raw_of
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import eval_task
-from pytest_evals.errors import (
-    EvalsError,
-    Place,
-    Problem,
-    TaskFileError,
-    did_you_mean,
-)
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback

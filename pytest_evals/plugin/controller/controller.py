@@ -63,12 +63,10 @@ class Controller:
         folder = factory.mktemp("evals") if factory else tempfile.mkdtemp("-evals")
         return Path(folder) / "stop"
 
-    @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Keep the session, whose ``shouldstop`` workers must follow."""
         self._session = session
 
-    @pytest.hookimpl
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
         """Set the device and the number of threads of each slot, before its worker
         imports anything."""
@@ -99,7 +97,6 @@ class Controller:
         self._config.add_cleanup(end_all)
         return share()
 
-    @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Send a worker its slot; a replacement also gets the remaining items."""
         slot = self._slots[node] = self._free.pop(0)

@@ -354,9 +354,7 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
     if is_distributed(evals.config) or run.writer.has_replaced:
         run.writer.sort()
     run.writer.results(
-        result,
-        exit_code=int(session.exitstatus),
-        node_ids=evals.suite.node_ids(),
+        result, exit_code=int(session.exitstatus), node_ids=evals.suite.node_ids()
     )
     if evals.options.json is not None and not evals.options.compare:
         run.writer.copy(evals.options.json)
@@ -384,10 +382,7 @@ def _mark_of(gate: GateItem) -> GateMark | None:
     if xfail is None:
         return None
     return GateMark(
-        xfail.reason,
-        runs=xfail.run,
-        strict=xfail.strict,
-        covers=_covers(xfail.raises),
+        xfail.reason, runs=xfail.run, strict=xfail.strict, covers=_covers(xfail.raises)
     )
 
 

@@ -19,7 +19,6 @@ class ComparisonMode:
         self._session = session
         self._lines: list[tuple[str, bool]] = []
 
-    @pytest.hookimpl
     def pytest_collection_finish(self) -> None:
         """Check that the runs can be compared, before a model is opened.
 
@@ -36,7 +35,6 @@ class ComparisonMode:
                 + "\n  ".join(faults)
             )
 
-    @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare, then save; if one of them is not possible, the session fails. A part
         of a run is neither compared nor saved."""

@@ -127,7 +127,6 @@ class MergeMode:
             warnings = self._session.warnings.of_workers
             warnings[part.number] = part.facts["warnings"]
 
-    @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> str | None:
         """Show the number of parts."""
         if not self._session.is_first:

@@ -37,7 +37,6 @@ class OnlyMode:
         self._session = session
         self._lines: list[str] = []
 
-    @pytest.hookimpl
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
@@ -72,7 +71,6 @@ class OnlyMode:
         of = f" of {self._session.model}" if self._session.model else ""
         self._lines.insert(0, f"evals: {n} of {total} documents{of}: {words}{where}")
 
-    @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
         """Show which documents were selected."""
         return self._lines

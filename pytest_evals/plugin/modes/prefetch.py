@@ -52,7 +52,6 @@ class PrefetchMode:
                 and not isinstance(one.parent, pytest.Session)
             ]
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A dataset that could not be loaded is a fault here."""
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""

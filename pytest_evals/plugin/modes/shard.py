@@ -88,12 +88,10 @@ class ShardMode:
             return self._session.owns(item)
         return self._session.is_first
 
-    @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
         """Show the number of documents in this part."""
         return self._lines
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember failed tests, which no other job runs."""
         is_ours = hasattr(report, "evals_word") or hasattr(report, "evals_is_document")

@@ -23,13 +23,7 @@ from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Task
-from pytest_evals.errors import (
-    EvalsError,
-    Place,
-    Problem,
-    TaskFileError,
-    plural,
-)
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, plural
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.gate_documents import documents_of_named_gates

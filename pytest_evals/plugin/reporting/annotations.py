@@ -42,7 +42,6 @@ class Faults:
         for text, path, line, fix in sent:
             faults._problems[Problem(text, Place(Path(path), line), fix)] = None
 
-    @pytest.hookimpl
     def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:
         """Keep the problems of task files."""
         error = call.excinfo.value if call.excinfo else None

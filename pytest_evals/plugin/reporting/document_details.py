@@ -55,7 +55,6 @@ class Details:
         first, *lines = document_lines(record)
         return lines if not is_wrong else [first, *lines]
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the lines, which a worker has sent along. A document that failed is
         among the failures already."""

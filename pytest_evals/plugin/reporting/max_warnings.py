@@ -16,7 +16,6 @@ class OpenGates:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a warning; no filter of Python's makes an error of it."""
         if getattr(report, "evals_word", "") != "inconclusive" or not report.passed:

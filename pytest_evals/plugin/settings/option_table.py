@@ -106,9 +106,7 @@ class Options:
         "The model that the others are compared with, of several. Default: the first.",
     )
     judge: str = option(
-        "model",
-        "SPEC",
-        "Judge model for tasks that name none, written like --model.",
+        "model", "SPEC", "Judge model for tasks that name none, written like --model."
     )
     tasks: tuple[str, ...] = option(
         "selection",
@@ -175,8 +173,7 @@ class Options:
         read=int,
     )
     apply_chat_template: bool = flag(
-        "prompts",
-        "Send prompts as chats, rendered with the model's chat template.",
+        "prompts", "Send prompts as chats, rendered with the model's chat template."
     )
     exclude_own_shots: bool = flag(
         "prompts",
@@ -195,9 +192,7 @@ class Options:
         name="fewshot-as-one-turn",
     )
     system_instruction: str = option(
-        "prompts",
-        "TEXT",
-        "Text before every prompt; in a chat, the system message.",
+        "prompts", "TEXT", "Text before every prompt; in a chat, the system message."
     )
     choices: str = option(
         "prompts",
@@ -231,14 +226,10 @@ class Options:
         empty={},
     )
     device: str = option(
-        "model",
-        "NAME",
-        "Device of an hf model, such as cpu, cuda or cuda:1.",
+        "model", "NAME", "Device of an hf model, such as cpu, cuda or cuda:1."
     )
     batch_tokens: str = option(
-        "model",
-        "N",
-        "Tokens per batch of an hf model, instead of its automatic size.",
+        "model", "N", "Tokens per batch of an hf model, instead of its automatic size."
     )
     ray: str = option(
         "model",
@@ -290,15 +281,10 @@ class Options:
         ini=False,
     )
     compare: str = option(
-        "store",
-        "NAME|PATH",
-        "Compare with a baseline, or with the run in a folder.",
+        "store", "NAME|PATH", "Compare with a baseline, or with the run in a folder."
     )
     json: Path | None = option(
-        "reports",
-        "PATH",
-        "Also write results.json to this file.",
-        ini=False,
+        "reports", "PATH", "Also write results.json to this file.", ini=False
     )
     html: Path | None = option("reports", "PATH", "Write an HTML report to this file.")
     run_dir: Path | None = option(
@@ -416,8 +402,7 @@ class Options:
         "repeated).",
     )
     latticeflow_csv_text: bool = flag(
-        "LatticeFlow",
-        "Read all cells of LatticeFlow CSV datasets as text.",
+        "LatticeFlow", "Read all cells of LatticeFlow CSV datasets as text."
     )
     latticeflow_allow_code: tuple[Path, ...] = entries(
         "LatticeFlow",

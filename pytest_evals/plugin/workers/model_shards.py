@@ -70,10 +70,7 @@ def shard_models(
 
 
 def _documents(
-    known: Suite,
-    places: Mapping[str, int],
-    costs: list[int],
-    recorded: Costs | None,
+    known: Suite, places: Mapping[str, int], costs: list[int], recorded: Costs | None
 ) -> Group:
     """Positions of the documents of a model, by cluster; sets their costs."""
     found: Group = []

@@ -22,13 +22,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import (
-    NO_VALUES,
-    Record,
-    Score,
-    SlimRecord,
-    bare_doc,
-)
+from pytest_evals.core.record import NO_VALUES, Record, Score, SlimRecord, bare_doc
 from pytest_evals.core.reference import ComparedValues
 from pytest_evals.core.request import (
     Generate,

@@ -77,7 +77,6 @@ class FastPath:
         for one in session.all:
             one.run.inference.answers.importing = self._collections.importing
 
-    @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run all items as ``_pytest.main.pytest_runtestloop`` does, with up to
         ``SHARED`` documents in one call of the protocol.
@@ -106,7 +105,6 @@ class FastPath:
                 raise session.Interrupted(session.shouldstop)
         return True
 
-    @pytest.hookimpl
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
