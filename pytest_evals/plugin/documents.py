@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback
 from _pytest.mark.structures import NodeKeywords
+from _pytest.pathlib import bestrelpath
 
 from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import Task
@@ -27,8 +28,7 @@ from pytest_evals.plugin.messages import (
     message_of,
     users_traceback,
 )
-from pytest_evals.plugin.models.definitions import Definition
-from pytest_evals.plugin.row_lines import LinesOfTask, lines_of
+from pytest_evals.plugin.models.session_models import Definition
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.suite import TaskRun
@@ -387,3 +387,30 @@ def release(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, DocItem):
             item.release()
+
+
+_VS_CODE = "vscode_pytest"
+"""Plugin of VS Code, which opens the file of a test's node at the line of the test."""
+
+
+class LinesOfTask(NamedTuple):
+    """Where the rows of a task are: a file relative to the rootdir, and the line of
+    each row, counted from 0; no lines if the line of the task is used."""
+
+    file: str
+    lines: Sequence[int]
+
+
+def lines_of(task: Task, path: Path, nodeid: str, config: pytest.Config) -> LinesOfTask:
+    """Return where the rows of a task are. For VS Code, rows of another file than that
+    of the task have the line of the task.
+
+    Args:
+        path: The file of the task's node.
+        nodeid: The node's id.
+    """
+    file, numbers = task.row_lines() if task.row_lines is not None else (path, ())
+    lines = tuple(number - 1 for number in numbers)
+    if file == path or not lines or config.pluginmanager.hasplugin(_VS_CODE):
+        return LinesOfTask(nodeid, lines if file == path else ())
+    return LinesOfTask(bestrelpath(config.rootpath, file), lines)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.plugin.models.definitions import DocumentItem
+from pytest_evals.plugin.models.session_models import DocumentItem
 from pytest_evals.plugin.settings.process import WorkerAssignment
 from pytest_evals.plugin.workers.sharding import shard_start
 from pytest_evals.run.batches import Job

@@ -233,7 +233,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests that use the model or its results once for each of several models."""
     models = metafunc.config.stash[OPTIONS].models
     if len(models) > 1 and not {*_OF_MODELS}.isdisjoint(metafunc.fixturenames):
-        from pytest_evals.plugin.models.parameters import parametrize_by_model
+        from pytest_evals.plugin.unit_evals import parametrize_by_model
 
         parametrize_by_model(metafunc, models, _OF_MODELS)
 
@@ -272,7 +272,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     try:
         return (yield)
     except pytest.UsageError as error:
-        from pytest_evals.plugin.suite.unknown_ids import explained
+        from pytest_evals.plugin.suite.lookalike_files import explained
 
         raise explained(session, error) from None
     except KeyboardInterrupt as error:

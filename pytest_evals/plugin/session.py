@@ -26,10 +26,8 @@ from pytest_evals.masking.values import masked_text
 from pytest_evals.models.names import NamedModel
 from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.early_stopping import StoppableItems
-from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.models.session_models import Models, OwnModels
-from pytest_evals.plugin.session_warnings import SessionWarnings
+from pytest_evals.plugin.models.session_models import DocumentItem, Models, OwnModels
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import suite_root
 from pytest_evals.plugin.settings.process import (
@@ -40,19 +38,22 @@ from pytest_evals.plugin.settings.process import (
 )
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
+    hooks_of,
     of_model,
     run_config,
     spec_of,
     task_options,
 )
-from pytest_evals.plugin.shared_state import SessionOutcome, SharedState
-from pytest_evals.plugin.suite.deduplication import Deduplication, refuse_equal_ids
+from pytest_evals.plugin.shared_state import (
+    SessionOutcome,
+    SessionWarnings,
+    SharedState,
+    WatchedArguments,
+)
 from pytest_evals.plugin.suite.eval_files import named_places
-from pytest_evals.plugin.suite.model_arguments import WatchedArguments
+from pytest_evals.plugin.suite.file_nodes import Deduplication, refuse_equal_ids
 from pytest_evals.plugin.suite.task_index import skips_of
-from pytest_evals.plugin.suite.user_metrics import hooks_of
-from pytest_evals.plugin.workers.collection_report import CollectionReport
-from pytest_evals.plugin.workers.serialization import pack, unpack
+from pytest_evals.plugin.workers.serialization import CollectionReport, pack, unpack
 from pytest_evals.plugin.workers.sharding import Costs
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate

@@ -1,20 +1,22 @@
-"""The state that all models of a pytest session share, and its outcome: why it fails
-although its tests passed."""
+"""The state that all models of a pytest session share, with its warnings and repeated
+scores, and its outcome: why it fails although its tests passed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pytest
 
+from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
 from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
-from pytest_evals.plugin.rerun_scores import RerunScores
-from pytest_evals.plugin.settings.options import OPTIONS
-from pytest_evals.plugin.settings.process import assignment_of, is_distributed
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.settings.process import ALONE, assignment_of, is_distributed
 from pytest_evals.plugin.suite.task_index import task_index_of
+from pytest_evals.run.run import Run
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.shared_prompts import PromptCache
 from pytest_evals.sandbox.session import end_sandbox, set_sandbox
@@ -92,3 +94,142 @@ class SharedState(Generic[OfModel]):
         elif not is_distributed(self.config):
             Ledger.begin_run(caps=caps)
             self.config.add_cleanup(Ledger.begin_run)
+
+
+Scores = dict[tuple[str, str], dict[int, object]]
+"""Task and key of a metric → position of a document → its value."""
+
+
+@dataclass(slots=True)
+class RerunScores:
+    """Scores and counts of repeated runs.
+
+    Args:
+        n_first: Documents that this process has run, once.
+        n_documents: Documents that were repeated, here and in workers.
+        runs: Scores of each further run.
+        n_sampled: Sampled responses that can be compared with the previous run.
+        n_same: Those that equal the response of the previous run.
+    """
+
+    n_first: int = 0
+    n_documents: int = 0
+    runs: list[Scores] = field(default_factory=list)
+    n_sampled: int = 0
+    n_same: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the same as JSON values, with numeric scores only."""
+        return {
+            "n_documents": self.n_documents,
+            "n_sampled": self.n_sampled,
+            "n_same": self.n_same,
+            "runs": [
+                [
+                    [
+                        *key,
+                        {
+                            at: v
+                            for at, v in values.items()
+                            if isinstance(v, int | float)
+                        },
+                    ]
+                    for key, values in run.items()
+                ]
+                for run in self.runs
+            ],
+        }
+
+    def add(self, report: dict[str, Any]) -> None:
+        """Add the :meth:`as_json` of a worker."""
+        self.n_documents += report["n_documents"]
+        self.n_sampled += report["n_sampled"]
+        self.n_same += report["n_same"]
+        self.runs += [{} for _ in report["runs"][len(self.runs) :]]
+        for scores, run in zip(self.runs, report["runs"], strict=True):
+            for task, key, values in run:
+                mine = scores.setdefault((task, key), {})
+                mine |= {int(at): value for at, value in values.items()}
+
+
+def scores_of(records: Sequence[Record]) -> Scores:
+    """Return the scores of documents without errors that are not excluded."""
+    found: Scores = {}
+    for record in records:
+        for score in record.scores:
+            if not (record.error or record.excluded or score.unscored):
+                key = record.task, score.key
+                found.setdefault(key, {})[record.index] = score.value
+    return found
+
+
+class SessionWarnings:
+    """Collects warnings, and remembers which were reported."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self._config, self._run = config, run
+        self._reported: set[str] = set()
+        self.of_workers: dict[int, list[str]] = {}
+        """Slot of a worker → its warnings."""
+        self.unsendable: list[str] = []
+        """Tasks with documents that cannot be sent, known before any is."""
+
+    def new(self) -> list[str]:
+        """Return the warnings that were not reported yet."""
+        fresh = [text for text in self.all() if text not in self._reported]
+        self._reported.update(fresh)
+        return fresh
+
+    def of_documents(self) -> list[str]:
+        """Return the warnings about documents and their answers in this process and its
+        workers."""
+        from pytest_evals.prompts.document_warnings import merge_warnings
+
+        by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
+        texts = [text for texts in by_slot for text in texts]
+        own = self._run.inference.warnings.texts()
+        return merge_warnings([*own, *self.unsendable, *texts])
+
+    def all(self) -> list[str]:
+        """Return all warnings that are known so far."""
+        config = self._config
+        options = config.stash[OPTIONS]
+        texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
+        if self.of_workers:
+            from pytest_evals.prompts.document_warnings import (
+                merge_warnings,
+                without_count,
+            )
+
+            by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
+            known = {*map(without_count, texts)}
+            found = merge_warnings(text for texts in by_slot for text in texts)
+            texts += [text for text in found if without_count(text) not in known]
+        if config.stash.get(ALONE, False):
+            texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
+        if suite_root(config, options.include_path) != config.rootpath:
+            texts.append(
+                f"pytest took {config.rootpath} for the rootdir, and reads no ini "
+                "file here; write --evals-include-path=DIR, with '='"
+            )
+        return [*dict.fromkeys(texts)]
+
+
+class WatchedArguments(Mapping[str, Any]):
+    """The arguments of a model, as code in task files gets them, which record whether
+    they were read: tasks of a file that reads them are not shared by several models."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._arguments = arguments
+        self.is_read = False
+
+    def __getitem__(self, key: str) -> Any:
+        self.is_read = True
+        return self._arguments[key]
+
+    def __iter__(self) -> Iterator[str]:
+        self.is_read = True
+        return iter(self._arguments)
+
+    def __len__(self) -> int:
+        return len(self._arguments)

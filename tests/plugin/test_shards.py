@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place
-from pytest_evals.plugin.workers.model_shards import shard_models
-from pytest_evals.plugin.workers.sharding import FIXED, shard_items
+from pytest_evals.plugin.workers.sharding import FIXED, shard_items, shard_models
 from pytest_evals.run.suite import TaskRun
 
 SIZES = st.lists(st.integers(0, 5000), min_size=1, max_size=40)

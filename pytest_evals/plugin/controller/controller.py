@@ -23,7 +23,7 @@ from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED
 from pytest_evals.plugin.execution.model_readiness import REFUSED
-from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
+from pytest_evals.plugin.reporting.github import FAULTS, Faults
 from pytest_evals.plugin.session import SESSION, costs_run
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices

@@ -11,7 +11,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.plugin.gates import gate_properties, gate_word
 from pytest_evals.plugin.messages import gate_message, heading_of
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.workers.collection_report import GateMark
+from pytest_evals.plugin.workers.serialization import GateMark
 
 _Phase = Literal["setup", "call", "teardown"]
 

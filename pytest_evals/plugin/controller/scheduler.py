@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.errors import TaskFileError
-from pytest_evals.plugin.checks.reference_models import run_reference_models
-from pytest_evals.plugin.checks.session import check_session
+from pytest_evals.plugin.checks.session import check_session, run_reference_models
 from pytest_evals.plugin.controller.gate_reports import report_gate
 from pytest_evals.plugin.execution.start import begin, start
 from pytest_evals.plugin.python_evals import has_evals, load_module
-from pytest_evals.plugin.reporting.prompt_checks import look
+from pytest_evals.plugin.reporting.prompts import look
 from pytest_evals.plugin.result_tests import HOST, write_records
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.option_checks import with_place
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.task_index import names_of
-from pytest_evals.plugin.workers.model_shards import shard_models
+from pytest_evals.plugin.workers.sharding import shard_models
 from pytest_evals.run.batches import looked
 from pytest_evals.store.history import read_run
 

@@ -12,20 +12,21 @@ import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_evals.masking.registry import hidden
-from pytest_evals.plugin.checks.reference_models import run_reference_models
-from pytest_evals.plugin.checks.session import check_parameters, check_session
-from pytest_evals.plugin.documents import DocItem, EvalItem, Status, release, status_of
-from pytest_evals.plugin.execution.collected_items import (
-    deduplicate,
-    rename,
-    sort_by_model,
+from pytest_evals.plugin.checks.session import (
+    check_parameters,
+    check_session,
+    run_reference_models,
 )
-from pytest_evals.plugin.execution.model_readiness import ModelReadiness
-from pytest_evals.plugin.gate_documents import (
+from pytest_evals.plugin.collected_items import (
+    deduplicate,
     documents_of_gates,
     documents_of_named_gates,
     keep_failed,
+    rename,
+    sort_by_model,
 )
+from pytest_evals.plugin.documents import DocItem, EvalItem, Status, release, status_of
+from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gates import GateCoverage, GateItem
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of
@@ -38,7 +39,7 @@ from pytest_evals.plugin.own_documents import (
     is_observed,
     make_lazy,
 )
-from pytest_evals.plugin.reporting.prompt_checks import has_news, look, will_ask
+from pytest_evals.plugin.reporting.prompts import has_news, look, will_ask
 from pytest_evals.plugin.reporting.terminal_summary import (
     collected_lines,
     warning_lines,
@@ -50,12 +51,12 @@ from pytest_evals.plugin.settings.option_checks import profile_line
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
-from pytest_evals.plugin.workers.collection_report import (
+from pytest_evals.plugin.workers.serialization import (
     CollectionReport,
     GateMark,
     report_collection,
 )
-from pytest_evals.plugin.workers.model_shards import shard_models
+from pytest_evals.plugin.workers.sharding import shard_models
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -186,7 +187,7 @@ class SessionHooks:
             lines += warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
-        from pytest_evals.plugin.modes.write_out import documents_of, write_out_lines
+        from pytest_evals.plugin.reporting.prompts import documents_of, write_out_lines
 
         return [*lines, *write_out_lines(config, documents_of(items))]
 

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_evals.plugin.collected_items import LastFailed
 from pytest_evals.plugin.execution.fast_path.protocol import FastPath
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.interrupts import Interrupts
-from pytest_evals.plugin.execution.short_summary import ShortSummary
-from pytest_evals.plugin.execution.tree_levels import TreeLevels
-from pytest_evals.plugin.gate_documents import LastFailed
 from pytest_evals.plugin.gates import GateLetters
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
-from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.merge import MergeMode
 from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.modes.shard import ShardMode
-from pytest_evals.plugin.reporting.annotations import Faults
+from pytest_evals.plugin.nodes import TreeLevels
 from pytest_evals.plugin.reporting.document_details import Details
-from pytest_evals.plugin.reporting.exports import Exports
-from pytest_evals.plugin.reporting.max_warnings import OpenGates, are_counted
+from pytest_evals.plugin.reporting.github import Faults, Publishing
 from pytest_evals.plugin.reporting.models import ModelsReport
-from pytest_evals.plugin.reporting.pull_request import Publishing
-from pytest_evals.plugin.reporting.result_hook import Listeners
+from pytest_evals.plugin.reporting.results import ComparisonMode, Exports, Listeners
+from pytest_evals.plugin.reporting.terminal_summary import (
+    OpenGates,
+    ShortSummary,
+    are_counted,
+)
 from pytest_evals.plugin.secrets import learn_environment
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS

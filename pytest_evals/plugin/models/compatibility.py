@@ -18,8 +18,9 @@ from pytest_evals.models.registry import (
     why_unfit,
 )
 from pytest_evals.models.spec import kind_name
-from pytest_evals.plugin.models.definitions import Definition, DocumentItem
 from pytest_evals.plugin.models.session_models import (
+    Definition,
+    DocumentItem,
     Models,
     PrepareItems,
     by_definition,

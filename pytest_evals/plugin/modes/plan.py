@@ -21,7 +21,7 @@ from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.gates.power import USUAL_FLIPS
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import parse_spec, spend_plan
-from pytest_evals.plugin.checks.reference_models import reference_models
+from pytest_evals.plugin.checks.session import reference_models
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of

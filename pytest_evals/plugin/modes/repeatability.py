@@ -19,8 +19,8 @@ from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.models.definitions import DocumentItem
-from pytest_evals.plugin.rerun_scores import RerunScores, scores_of
+from pytest_evals.plugin.models.session_models import DocumentItem
+from pytest_evals.plugin.shared_state import RerunScores, scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.flow import score

@@ -25,12 +25,12 @@ from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, plural
 from pytest_evals.plugin.checks.session import check_session
+from pytest_evals.plugin.collected_items import documents_of_named_gates
 from pytest_evals.plugin.documents import DocItem
-from pytest_evals.plugin.gate_documents import documents_of_named_gates
 from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.messages import ShortMessage, write_text
 from pytest_evals.plugin.models.progress import HEARTBEAT_S
-from pytest_evals.plugin.modes.write_out import write_out_lines
+from pytest_evals.plugin.reporting.prompts import write_out_lines
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files

@@ -13,7 +13,7 @@ import pytest
 from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.reporting.pull_request import (
+from pytest_evals.plugin.reporting.github import (
     COMMENT,
     LEAST,
     Publishing,

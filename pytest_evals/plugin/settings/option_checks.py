@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.errors import OptionError
-from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_table import TABLE, Option
+from pytest_evals.plugin.settings.parser import ini_value
 from pytest_evals.run.profile import PROFILES, RELEASE, conflict, policy_of
 
 if TYPE_CHECKING:

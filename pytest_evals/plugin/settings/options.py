@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_checks import (
     apply_profile,
     check_commands,
@@ -23,6 +22,7 @@ from pytest_evals.plugin.settings.option_checks import (
     with_place,
 )
 from pytest_evals.plugin.settings.option_table import FIELDS, TABLE, Option, Options
+from pytest_evals.plugin.settings.parser import ini_value
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate

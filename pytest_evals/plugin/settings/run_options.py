@@ -4,6 +4,7 @@ files; and what can only be checked when an eval file was found."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.settings.process import STARTED
+from pytest_evals.plugin.settings.process import STARTED, is_distributed
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.selection import Selection
-from pytest_evals.run.user_hooks import registered_metrics
+from pytest_evals.run.user_hooks import adds_metrics, registered_metrics
 from pytest_evals.store.baselines import of_model as baseline_of
 from pytest_evals.store.baselines import own_baseline
 from pytest_evals.store.writable import check_base, check_empty, check_file
@@ -215,3 +216,32 @@ def public(options: Options) -> dict[str, Any]:
     # Merged parts have the results of one run, wherever they are written to.
     del plain["merge"], plain["run_dir"]
     return {k: str(v) if isinstance(v, Path) else v for k, v in plain.items()}
+
+
+_HOOKS = (b"pytest_evals_metrics", b"pytest_evals_score")
+
+
+def hooks_of(config: pytest.Config) -> Callable[[Path], bool]:
+    """Whether hooks may add metrics to tasks of a folder, or change their scores.
+
+    A controller of pytest-xdist loads no conftest.py below the folders of the command
+    line: there it is enough that one of them has the name of such a hook.
+    """
+
+    def hooked(folder: Path) -> bool:
+        if adds_metrics(config.hook):
+            return True
+        return is_distributed(config) and any(
+            any(name in _raw(place / "conftest.py") for name in _HOOKS)
+            for place in (folder, *folder.parents)
+            if place.is_relative_to(config.rootpath)
+        )
+
+    return hooked
+
+
+def _raw(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
