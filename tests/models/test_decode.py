@@ -40,7 +40,7 @@ def model(opened):
 
     def of(kind):
         if kind not in known:
-            torch_model = opened(kind)._generator._engine._model
+            torch_model = opened(kind)._engine._model
             known[kind] = (torch_model, Forward(torch_model))
         return known[kind]
 

@@ -106,8 +106,7 @@ def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
 
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     names = {
-        kind: type(opened(kind)._generator._engine._steps()).__name__
-        for kind in (*CACHED, "rwkv")
+        kind: type(opened(kind)._engine._steps()).__name__ for kind in (*CACHED, "rwkv")
     }
     assert names.pop("rwkv") == "UncachedDecoder"
     assert set(names.values()) == {"CachedDecoder"}
@@ -190,7 +189,7 @@ def test_the_limit_and_the_end_token_are_distinguished(saved_model, oracle, ask)
         with torch.no_grad():
             ids.append(int(text.model(torch.tensor([ids])).logits[0, -1].argmax()))
     model = open_model(parse_spec(f"hf:{saved_model('llama')}"))
-    model._generator._engine._ends = frozenset(ids[-1:])
+    model._engine._ends = frozenset(ids[-1:])
     ended, full = ask(
         model, Generate("the cat", max_tokens=9), Generate("the cat", max_tokens=2)
     )
@@ -541,7 +540,7 @@ def test_values_at_the_bounds_are_taken(name, value, opened, ask):
 def test_a_bad_value_of_the_model_itself_is_an_error_where_it_counts(saved_model, ask):
     """Greedy decoding does not read it."""
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
-    model._generator._config.top_k = -1
+    model._engine._config.top_k = -1
     greedy, drawn, other = ask(
         model,
         Generate("a", max_tokens=2),
@@ -565,7 +564,7 @@ def test_settings_of_the_model_itself_count(saved_model, oracle, ask):
         model, *(replace(request, options=options) for options in (penalised, both))
     )
     assert one.text != two.text
-    config = model._generator._config
+    config = model._engine._config
     config.repetition_penalty = 1.7
     assert ask(model, request)[0].text == one.text
     config.suppress_tokens = list(odd)

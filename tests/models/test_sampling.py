@@ -16,6 +16,7 @@ from pytest_evals.models.hf.generation.sampling import (
     pick,
     sampling_params_of,
 )
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from tests.models.live_memory import LiveMemory
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
@@ -72,8 +73,8 @@ def test_a_seed_selects_other_samples():
     )
     for wrong in ("1", 1.5, True):
         given = Generate("a", temperature=1.0, options=(("seed", wrong),))
-        refused = sampling_params_of(given, GenerationConfig())
-        assert "it must be a whole number" in str(refused)
+        with pytest.raises(InvalidRequestError, match="it must be a whole number"):
+            sampling_params_of(given, GenerationConfig())
 
 
 def test_a_response_format_does_not_change_the_sampling():

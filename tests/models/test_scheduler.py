@@ -92,7 +92,7 @@ def shown(responses):
 
 
 def body_of(model):
-    return model._generator._engine._model.base_model
+    return model._engine._model.base_model
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral", "mamba"])
@@ -250,7 +250,7 @@ def test_tokens_generated_before_memory_ran_out_are_kept(fresh, ask):
 def test_the_budget_grows_again(fresh, ask):
     requests = [Generate(f"{q} it is", max_tokens=40) for q in QUESTIONS * 6]
     model = fresh("gpt2", batch_tokens=2000)
-    room = model._generator._engine._budget
+    room = model._engine._budget
     with Memory(fails=lambda number: number == 5).around(body_of(model)):
         ask(model, *requests)
     low = room.held

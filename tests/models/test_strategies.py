@@ -121,7 +121,7 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     def look(module, args, kwargs):
         widths.append(kwargs["input_ids"].shape[1])
 
-    body = model._generator._engine._model.base_model
+    body = model._engine._model.base_model
     handle = body.register_forward_pre_hook(look, with_kwargs=True)
     found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
     handle.remove()

@@ -37,11 +37,8 @@ class Encoder(Model):
     is_deterministic = True
 
     def __init__(self, name: str, settings: EncoderSettings) -> None:
-        """Load the model.
-
-        Raises:
-            ModelError: It cannot be loaded, or is pooled in another way.
-        """
+        """Load the model. Raises ``ModelError`` if it cannot be loaded, or is pooled in
+        another way."""
         self.name, self._settings = name, settings
         source: dict[str, Any] = {
             "pretrained_model_name_or_path": path_of(settings.target),
@@ -76,7 +73,6 @@ class Encoder(Model):
         }
 
     def _own_length(self) -> int:
-        """Most tokens of a text, by the tokenizer and by the table of positions."""
         table = getattr(self._model.config, "max_position_embeddings", None)
         pad = getattr(self._model.config, "pad_token_id", None) or 0
         if type(self._model).__name__.startswith(("Roberta", "XLMRoberta", "MPNet")):
@@ -136,15 +132,8 @@ class Encoder(Model):
 
 
 def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Combine the embeddings of tokens.
-
-    Args:
-        states: (B, T, D)
-        mask: (B, T) 1 for tokens of the text, which come first, 0 for padding.
-
-    Returns:
-        (B, D)
-    """
+    """Combine the embeddings of tokens. ``states``: (B, T, D). ``mask``: (B, T) 1 for
+    tokens of the text, which come first, 0 for padding. Returns (B, D)."""
     if pooling == "cls":
         return states[:, 0]
     if pooling == "last":
@@ -155,11 +144,8 @@ def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tens
 
 
 def _pooling_of(settings: EncoderSettings) -> str:
-    """The model's own pooling; the mean if it does not state one.
-
-    Raises:
-        ModelError: It has a step that is not computed here.
-    """
+    """The model's own pooling; the mean if it does not state one. Raises ``ModelError``
+    if it has a step that is not computed here."""
     fix = "  fix: serve it, and use openai:, or set pooling=mean"
     for module in _json(settings, "modules.json") or ():
         kind = str(module.get("type", "")).rpartition(".")[2]

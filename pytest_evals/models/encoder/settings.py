@@ -41,10 +41,7 @@ class EncoderSettings:
 
 
 def read_settings(spec: ModelSpec) -> EncoderSettings:
-    """The settings of a spec.
-
-    Raises:
-        OptionError: An argument is unknown or has a bad value.
-    """
+    """The settings of a spec. Raises ``OptionError`` if an argument is unknown or has a
+    bad value."""
     given = Arguments("encoder").read(spec, EncoderSettings, _REFUSED)
     return EncoderSettings(target=spec.target, **given)

@@ -96,12 +96,9 @@ def answer_text(
     specials: bool = False,
 ) -> AnswerText:
     """The completion without the model's thinking (lm-eval 0.4.13,
-    ``HFLM.generate_until``).
-
-    Args:
-        mark: The string, or the id as digits, that ends the thinking; empty for none.
-        specials: Whether special tokens are part of the text.
-    """
+    ``HFLM.generate_until``). ``mark``: the string, or the id as digits, that ends the
+    thinking; empty for none. ``specials``: whether special tokens are part of the
+    text."""
     text = encoder.decode(tokens, specials)
     if not mark:
         return AnswerText(text, False)
@@ -151,7 +148,6 @@ class ToolReplies:
         return replace(response, text=self._plain(found.text), calls=found.calls)
 
     def _plain(self, text: str) -> str:
-        """The text without special tokens."""
         for one in self._tokenizer.all_special_tokens:
             text = text.replace(one, "")
         return text

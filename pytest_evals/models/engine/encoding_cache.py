@@ -128,7 +128,6 @@ class EncodingCache:
             yield chunk
 
     def _text(self, key: Key) -> str | None:
-        """The prompt or text as a string; ``None`` if it cannot be rendered."""
         if isinstance(key, Rolling):
             return key.text
         try:

@@ -96,8 +96,6 @@ _REFUSED = {
 
 
 class _OptionRule(NamedTuple):
-    """Valid values of an option: description and predicate."""
-
     words: str
     allows: Callable[[Any], bool]
 

@@ -57,8 +57,6 @@ class EncodedRequests(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """Encoding in progress."""
-
     keys: frozenset[Key]
     parts: Prefetch[Mapping[Key, Encoded]]
 
@@ -142,7 +140,6 @@ def _key(request: Request) -> Key:
 
 
 def _encoded(encoder: RequestEncoder, keys: Sequence[Key]) -> Sequence[Encoded]:
-    """The ids of requests, by the rules of their kind."""
     pairs = [key for key in keys if isinstance(key, Loglikelihood)]
     texts = [key.text for key in keys if isinstance(key, Rolling)]
     prompts = [key for key in keys if isinstance(key, str | tuple)]
@@ -187,11 +184,8 @@ class InProcessModel(BatchModel):
         }
 
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer all requests; yields responses as batches finish.
-
-        Raises:
-            ModelError: The engine fails or cannot generate text as configured.
-        """
+        """Answer all requests; yields responses as batches finish. Raises
+        ``ModelError`` if the engine fails or cannot generate text as configured."""
         if "first_tokens" not in self._info:
             self._info = {**self._info, **first_tokens(self._encoder, requests)}
         shown = {i: one for i, one in enumerate(requests) if shows_images(one)}
@@ -214,10 +208,7 @@ class InProcessModel(BatchModel):
 
     def render(self, prompt: Prompt) -> str:
         """The prompt as a string; chats are rendered by the tokenizer's template.
-
-        Raises:
-            DocumentError: There is no template, or it refuses the chat.
-        """
+        Raises ``DocumentError`` if there is no template, or it refuses the chat."""
         return self._encoder.render(prompt)
 
     def close(self) -> None:
@@ -234,12 +225,9 @@ class InProcessModel(BatchModel):
         shown: Mapping[int, Request],
         n_requests: int,
     ) -> Iterator[Sequence[Answer]]:
-        """Responses to requests of which some have images.
-
-        Args:
-            texts: Responses to the others, by their position among these.
-            shown: Those with images, by position.
-        """
+        """Responses to requests of which some have images. ``texts``: responses to the
+        others, by their position among these. ``shown``: those with images, by
+        position."""
         places = [i for i in range(n_requests) if i not in shown]
         for batch in texts:
             yield [(places[i], response) for i, response in batch]
@@ -256,7 +244,6 @@ class InProcessModel(BatchModel):
     def _answer_images(
         self, requests: Mapping[int, Request]
     ) -> Iterator[Sequence[Answer]]:
-        """Responses to requests with images."""
         yield [(i, Response(error=TEXT_ONLY)) for i in requests]
 
     def _answer(

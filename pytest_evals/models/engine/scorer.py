@@ -93,8 +93,6 @@ class _Open:
 
 @dataclass(slots=True)
 class _Work:
-    """All spans of all requests."""
-
     spans: list[ScoredSpan]
     owners: list[int]  # For each span, the position of its request
     open: dict[int, _Open]  # Position → request under way
@@ -117,13 +115,9 @@ class LoglikelihoodScorer:
         max_length: int,
         pair_length: int | None = None,
     ) -> None:
-        """Score with a strategy.
-
-        Args:
-            max_length: Context window in tokens.
-            pair_length: Context window for continuations after a context; ``None`` for
-                ``max_length``.
-        """
+        """Score with a strategy. ``max_length``: context window in tokens.
+        ``pair_length``: context window for continuations after a context; ``None`` for
+        ``max_length``."""
         self._encoder = encoder
         self._choice = choice
         self._budget = budget
@@ -134,12 +128,9 @@ class LoglikelihoodScorer:
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
     ) -> Iterator[Sequence[Answer]]:
-        """Responses with the positions of their requests, batch by batch.
-
-        Args:
-            pairs: Continuations after their contexts, by position.
-            texts: Whole texts, by position.
-        """
+        """Responses with the positions of their requests, batch by batch. ``pairs``:
+        continuations after their contexts, by position. ``texts``: whole texts, by
+        position."""
         work = self._work(pairs, texts)
         yield [*work.refused.items()]
         if not work.spans:
@@ -207,7 +198,6 @@ _BEGUN_TWICE = (
 def _close(
     request: _Open, scored: SpanScore | InvalidRequestError, share: float
 ) -> None:
-    """Add the result of a span to its request."""
     request.n_left -= 1
     request.elapsed_s += share
     if isinstance(scored, InvalidRequestError):

@@ -72,13 +72,9 @@ class Forward:
     def __call__(
         self, ids: Tensor, places: Tensor, view: AttentionView | None = None
     ) -> Iterator[LogitsChunk]:
-        """Logits at the requested places, in chunks.
-
-        Args:
-            ids: (B, T) int64, right-padded.
-            places: (P,) int64, flat places ``row * T + position``.
-            view: Mask, positions and cache; causal attention if missing.
-        """
+        """Logits at the requested places, in chunks. ``ids``: (B, T) int64,
+        right-padded. ``places``: (P,) int64, flat places ``row * T + position``.
+        ``view``: mask, positions and cache; causal attention if missing."""
         ids, places = ids.to(self.device), places.to(self.device)
         view = view or AttentionView()
         given = self._arguments(view)
@@ -263,12 +259,8 @@ class MemoryEstimate:
     joins: bool = True
 
     def tokens(self, width: int, depth: int) -> int:
-        """Cost of a masked row, in tokens of an unmasked one.
-
-        Args:
-            width: Its tokens.
-            depth: Tokens of the prefix before it.
-        """
+        """Cost of a masked row, in tokens of an unmasked one. ``width``: its tokens.
+        ``depth``: tokens of the prefix before it."""
         seen = width + depth * self.joins
         extra = width * seen * self.cell + depth * self.before
         return width + extra // self.token

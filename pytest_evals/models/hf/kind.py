@@ -21,7 +21,6 @@ from pytest_evals.models.spec import ModelSpec
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check the model's requirements on this machine without loading it."""
     settings = _settings(spec)
     names = {settings.target: settings.revision, settings.tokenizer: ""}
     for name, revision in {**names, settings.peft: ""}.items():
@@ -29,14 +28,12 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _import_libraries(spec: ModelSpec) -> None:
-    """Import torch and transformers."""
     _settings(spec)
     _avoid_fragmentation()
     import pytest_evals.models.hf.model  # noqa: F401
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Load the model of a spec."""
     settings = _settings(spec)
     _avoid_fragmentation()
     from pytest_evals.models.hf.model import HfModel
@@ -45,7 +42,6 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
-    """Load the tokenizer of a spec without weights."""
     settings = _settings(spec)
     from pytest_evals.models.hf.llama_checkpoint import read_config
     from pytest_evals.models.tokens.loader import tokenizer_of

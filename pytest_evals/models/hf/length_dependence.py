@@ -24,15 +24,11 @@ sequences are attended to completely."""
 
 
 class LengthDependence(NamedTuple):
-    """Behaviour in long sequences.
-
-    Args:
-        length: Tokens up to which sequences may be mixed; 0 for any number.
-        turns: Whether a text that grows beyond it is read anew, since all of its
-            positions change at once (transformers, ``Phi3ForCausalLM``).
-        by_column: Whether the columns of a batch count, regardless of the
-            positions and the other rows.
-    """
+    """Behaviour in long sequences. ``length``: tokens up to which sequences may be
+    mixed; 0 for any number. ``turns``: whether a text that grows beyond it is read
+    anew, since all of its positions change at once (transformers, ``Phi3ForCausalLM``).
+    ``by_column``: whether the columns of a batch count, regardless of the positions and
+    the other rows."""
 
     length: int
     turns: bool = False
@@ -62,7 +58,6 @@ def length_dependence_of(config: Any) -> LengthDependence:
 
 
 def _picked(config: Any) -> list[int]:
-    """Number of tokens that sparse attention selects, by each setting."""
     found = []
     for name, n in vars(config).items():
         if PICKED.search(name) and type(n) is int and n > 0:

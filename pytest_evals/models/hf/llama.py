@@ -230,7 +230,6 @@ class _Attention(nn.Module):
 
 
 def _rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Queries or keys with rotary position embeddings."""
     first, second = states.chunk(2, dim=-1)
     return states * cos + torch.cat([-second, first], dim=-1) * sin
 

@@ -58,12 +58,8 @@ class LoadedModel:
 
 
 def load(settings: HfSettings) -> LoadedModel:
-    """Load a model.
-
-    Raises:
-        ModelError: It cannot be loaded, is not a causal language model, or some of its
-            weights are missing from the checkpoint.
-    """
+    """Load a model. Raises ``ModelError`` if it cannot be loaded, is not a causal
+    language model, or some of its weights are missing from the checkpoint."""
     # The tokenizer warns whenever a process forks after it was used in threads, unless
     # the user has enabled threads explicitly.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -122,7 +118,6 @@ def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
 
 
 def _config(settings: HfSettings) -> Any:
-    """The config of transformers."""
     config = transformers.AutoConfig.from_pretrained(**origin(settings))
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(

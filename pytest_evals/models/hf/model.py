@@ -29,7 +29,6 @@ from pytest_evals.models.hf.forward import (
 )
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
-from pytest_evals.models.hf.generation.generator import Generator
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget, free_tokens
 from pytest_evals.models.hf.images.answers import ImageAnswers
 from pytest_evals.models.hf.images.runner import ImageRuntime
@@ -46,11 +45,8 @@ class HfModel(InProcessModel):
     """A causal language model."""
 
     def __init__(self, name: str, settings: HfSettings) -> None:
-        """Load the model and run self-tests.
-
-        Raises:
-            ModelError: It cannot be loaded, or is not causal.
-        """
+        """Load the model and run self-tests. Raises ``ModelError`` if it cannot be
+        loaded, or is not causal."""
         loaded = load(settings)
         model = loaded.model
         create_blas_handle(model.device)
@@ -66,16 +62,11 @@ class HfModel(InProcessModel):
         )
         super().__init__(name, encoder, model.device)
         self._counters = TokenCounts()
-        self._engine = GenerationEngine(
-            model,
-            encoder,
-            decoder_for(forward, self._counters),
-            _budget(model, tokens, settings),
-            settings.think_end_token,
-        )
-        choice = choose_strategy(
-            PaddedStrategy(forward, self._counters), loaded.max_length
-        )
+        steps = decoder_for(forward, self._counters)
+        budget = _budget(model, tokens, settings)
+        self._engine = GenerationEngine(loaded, encoder, steps, budget)
+        plain = PaddedStrategy(forward, self._counters)
+        choice = choose_strategy(plain, loaded.max_length)
         self._settings = settings
         batch_tokens = settings.batch_tokens or choice.batch_tokens or tokens
         self._info = {
@@ -85,14 +76,14 @@ class HfModel(InProcessModel):
             "batch_tokens": batch_tokens,
         }
         length = loaded.max_length
-        budget = BatchBudget(batch_tokens, settings.batch_size)
-        self._scorer = LoglikelihoodScorer(
-            encoder, choice, budget, length, _pair_length(settings, length)
-        )
+        rows = BatchBudget(batch_tokens, settings.batch_size)
+        # lighteval cuts a continuation and its context together to the window, lm-eval
+        # all but the last token, which is not read.
+        pair_length = length - (settings.tokenization == "lighteval")
+        self._scorer = LoglikelihoodScorer(encoder, choice, rows, length, pair_length)
         # A closed model is still asked for them, by the report.
         unused = (loaded.note,) if loaded.note else ()
         self._notes = (unused, self._scorer.notes, self._engine.notes)
-        self._generator = Generator(self._engine, length, model.generation_config)
         self._images: ImageAnswers | None = None
         if loaded.reads_images:
             runtime = ImageRuntime(loaded, encoder, self._counters, batch_tokens)
@@ -104,14 +95,14 @@ class HfModel(InProcessModel):
         return self._info
 
     def _check_generation(self) -> None:
-        self._generator.check()
+        self._engine.check()
 
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[Sequence[Answer]]:
         if texts:
             self._scorer.forget()
-        return self._generator.answer(texts, prompts)
+        return self._engine.answer(texts, prompts)
 
     def _answer_images(
         self, requests: Mapping[int, Request]
@@ -147,7 +138,7 @@ class HfModel(InProcessModel):
     def close(self) -> None:
         """Free the model's memory; it cannot be used afterwards."""
         super().close()
-        del self._scorer, self._generator, self._engine
+        del self._scorer, self._engine
         self._images = None
         release()
 
@@ -155,12 +146,6 @@ class HfModel(InProcessModel):
 READING_SHARE = 4
 """Prefills use this fraction of the budget, since prompts are held twice meanwhile."""
 PASS_COSTS = {"cpu": 64}  # Overhead of a forward pass in tokens; 512 on a GPU
-
-
-def _pair_length(settings: HfSettings, length: int) -> int:
-    """Context window of a continuation after its context: lighteval cuts both together
-    to the window, lm-eval all but the last token, which is not read."""
-    return length - 1 if settings.tokenization == "lighteval" else length
 
 
 def _budget(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:

@@ -121,11 +121,8 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def check_hf(spec: ModelSpec) -> None:
-    """Check a spec.
-
-    Raises:
-        OptionError: As :func:`read_settings`; or a local path holds no model.
-    """
+    """Check a spec. Raises ``OptionError`` as :func:`read_settings`, or if a local path
+    holds no model."""
     settings = read_settings(spec)
     check_folder(settings.target)
     if settings.tokenizer:
@@ -135,11 +132,8 @@ def check_hf(spec: ModelSpec) -> None:
 
 
 def read_settings(spec: ModelSpec) -> HfSettings:
-    """The settings of a spec.
-
-    Raises:
-        OptionError: An argument is unknown or has a bad value.
-    """
+    """The settings of a spec. Raises ``OptionError`` if an argument is unknown or has a
+    bad value."""
     given = Arguments("hf").read(spec, HfSettings, REFUSED)
     settings = HfSettings(target=spec.target, **given)
     _refuse_contradictions(settings)
@@ -173,12 +167,8 @@ _EXCLUDED = {"batch_size", "batch_tokens", "device", "peft"}
 
 def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] | None:
     """JSON values that are equal for models with equal outputs. ``hash_file``: path →
-    hash of the file's content.
-
-    Returns:
-        ``None`` if unknown, because a name on the Hub is neither known here nor can be
-        looked up.
-    """
+    hash of the file's content. Returns ``None`` if unknown, because a name on the Hub
+    is neither known here nor can be looked up."""
     shared = engine_fingerprint("hf", settings, hash_file)
     adapter: Mapping[str, Any] | None = {}
     if settings.peft:

@@ -34,12 +34,9 @@ def load_weights(
     settings: HfSettings, config: Any, device: torch.device, with_images: bool = False
 ) -> tuple[Any, str]:
     """A model in evaluation mode on its device or devices; and a warning if it does not
-    use all weights, such as those of layers that the config leaves out.
-
-    Raises:
-        ModelError: Some weights are missing, or the adapter does not fit.
-        MissingExtraError: A library is missing.
-    """
+    use all weights, such as those of layers that the config leaves out. Raises
+    ``ModelError`` if some weights are missing, or the adapter does not fit. Raises
+    ``MissingExtraError`` if a library is missing."""
     placed = _placement(settings, device)
     dtype = settings.dtype
     kind: Any = (
@@ -143,12 +140,9 @@ def _refuse_gaps(missing_keys: Any, model: Any, target: str) -> None:
 
 
 def _refuse_other_sizes(mismatched: Any, owners: str, fix: str) -> None:
-    """Check that all weights have the sizes that the model needs.
-
-    Args:
-        mismatched: Names, with the sizes in the checkpoint and in the model.
-        owners: What does not fit, in messages.
-    """
+    """Check that all weights have the sizes that the model needs. ``mismatched``:
+    names, with the sizes in the checkpoint and in the model. ``owners``: what does not
+    fit, in messages."""
     parts = [
         f"{name} is {tuple(found)} in the checkpoint and {tuple(needed)} in the model"
         for name, found, needed in sorted(mismatched)

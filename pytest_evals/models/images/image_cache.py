@@ -29,11 +29,8 @@ class ImageFile(NamedTuple):
 
     @staticmethod
     def of(source: str | RowImage, number: int) -> ImageFile:
-        """The image of a row or a ``data:`` URL, the request's ``number``-th.
-
-        Raises:
-            DocumentError: The URL is invalid.
-        """
+        """The image of a row or a ``data:`` URL, the request's ``number``-th. Raises
+        ``DocumentError`` if the URL is invalid."""
         digest = image_digest(source) if isinstance(source, str) else source.digest
         return ImageFile(source, digest, f"image {number}")
 
@@ -46,11 +43,8 @@ class ImageCache:
         self._images: dict[str, Any] = {}
 
     def images(self, files: Iterable[ImageFile]) -> list[Any]:
-        """PIL images, not to be changed.
-
-        Raises:
-            DocumentError: One cannot be read or exceeds a limit.
-        """
+        """PIL images, not to be changed. Raises ``DocumentError`` if one cannot be read
+        or exceeds a limit."""
         found = []
         for file in files:
             if file.digest not in self._images:
@@ -68,12 +62,8 @@ class ImageCache:
 def _decoded(file: ImageFile) -> Any:
     """A PIL image in its own mode, upright by its EXIF orientation as in the
     ``datasets`` library; of an animation the first frame. A PIL image is returned as it
-    is.
-
-    Raises:
-        DocumentError: It is missing, broken, has changed, or exceeds a limit.
-        MissingExtraError: Pillow is missing.
-    """
+    is. Raises ``DocumentError`` if it is missing, broken, has changed, or exceeds a
+    limit. Raises ``MissingExtraError`` if Pillow is missing."""
     source, digest, name = file
     try:
         from PIL import Image, ImageOps

@@ -42,11 +42,8 @@ class ImageProcessor:
     thread."""
 
     def __init__(self, config: Any, settings: ImageSettings) -> None:
-        """Load the processor of a model.
-
-        Raises:
-            ModelError: It or a library is missing.
-        """
+        """Load the processor of a model. Raises ``ModelError`` if it or a library is
+        missing."""
         import transformers
 
         kind: Any = transformers.AutoProcessor
@@ -85,12 +82,9 @@ class ImageProcessor:
     def encode(
         self, prompts: Sequence[ImagePrompt], images: Sequence[Sequence[Any]]
     ) -> EncodedPrompts:
-        """The tensors of prompts with equal ``is_bare``.
-
-        Raises:
-            DocumentError: The processor refuses them, for example because the numbers
-                of images and of placeholders differ.
-        """
+        """The tensors of prompts with equal ``is_bare``. Raises ``DocumentError`` if
+        the processor refuses them, for example because the numbers of images and of
+        placeholders differ."""
         added = self._settings.add_bos_token
         options: dict[str, Any] = {} if added is None else {"add_special_tokens": added}
         if prompts[0].is_bare:

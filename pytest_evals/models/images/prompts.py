@@ -50,13 +50,9 @@ class ImagePrompts:
         render: Callable[[Sequence[Message]], str],
         bos: str,
     ) -> None:
-        """Prepare for a model.
-
-        Args:
-            placeholder: The placeholder string of an image outside of chats.
-            render: Renders a chat whose messages have :data:`Parts` as content.
-            bos: The tokenizer's first string; empty for none.
-        """
+        """Prepare for a model. ``placeholder``: the placeholder string of an image
+        outside of chats. ``render``: renders a chat whose messages have :data:`Parts`
+        as content. ``bos``: the tokenizer's first string; empty for none."""
         self._settings = settings
         self._placeholder = placeholder
         self._render = render
@@ -64,11 +60,8 @@ class ImagePrompts:
         self.notes: dict[str, None] = {}  # Warnings about the prompts so far
 
     def of(self, request: Generate | ImageLoglikelihood) -> ImagePrompt:
-        """The prompt of a request.
-
-        Raises:
-            DocumentError: An image or the chat is invalid.
-        """
+        """The prompt of a request. Raises ``DocumentError`` if an image or the chat is
+        invalid."""
         options = dict(request.options)
         prompt: Prompt = (
             with_tools(request) if isinstance(request, Generate) else request.context
@@ -127,20 +120,15 @@ class ImagePrompts:
 
 def max_new_tokens(request: Generate, n_prompt: int, window: int) -> int:
     """Maximum of new tokens after a prompt with images, which is never truncated.
-
-    Raises:
-        InvalidRequestError: They do not fit into the window together.
-    """
-    budget = fit_prompt(request, n_prompt, window)
-    if isinstance(budget, InvalidRequestError):
-        raise budget
-    if budget.n_prompt < n_prompt:
+    Raises ``InvalidRequestError`` if they do not fit into the window together."""
+    n_kept, max_tokens = fit_prompt(request, n_prompt, window)
+    if n_kept < n_prompt:
         raise InvalidRequestError(
             f"the prompt has {n_prompt} tokens, images included, and the answer up to "
             f"{request.max_tokens}; the model's window has {window}\n"
             "  fix: set max_pixels or image_max_side, or fewer max_tokens"
         )
-    return budget.max_tokens
+    return max_tokens
 
 
 def _tagged(text: str, settings: ImageSettings) -> Parts:

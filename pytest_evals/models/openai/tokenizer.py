@@ -21,7 +21,6 @@ from pytest_evals.models.tokens.request_encoder import (
 )
 from pytest_evals.models.tokens.settings import TokenizerSettings
 from pytest_evals.models.tokens.spans import (
-    PromptBudget,
     ScoredSpan,
     fit_prompt,
     span_of,
@@ -118,10 +117,12 @@ class ServerTokenizer:
         for request, ids in zip(texts, prompts, strict=True):
             if isinstance(ids, InvalidRequestError):
                 continue
-            room = fit_prompt(request, len(ids), window)
-            if isinstance(room, InvalidRequestError):
-                found[request] = str(room)
-            elif room != PromptBudget(len(ids), request.max_tokens):
+            try:
+                room = fit_prompt(request, len(ids), window)
+            except InvalidRequestError as error:
+                found[request] = str(error)
+                continue
+            if room != (len(ids), request.max_tokens):
                 n = room.n_prompt
                 kept = [] if n >= len(ids) else ids[len(ids) - n :].tolist()
                 found[request] = FittedPrompt(room.max_tokens, len(ids), kept)

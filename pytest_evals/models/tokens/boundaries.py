@@ -190,11 +190,8 @@ def boundaries_of(
     tokenizer: Any, encode: Encode, span: int = SPAN
 ) -> PartBoundaries | None:
     """The part boundaries of a tokenizer; ``None`` if they cannot be proven safe.
-
-    Args:
-        encode: Its function from texts to ids.
-        span: Characters after which a part ends at the next seam.
-    """
+    ``encode``: its function from texts to ids. ``span``: characters after which a part
+    ends at the next seam."""
     inner = getattr(tokenizer, "backend_tokenizer", None)
     if inner is None or not type(tokenizer).__module__.startswith("transformers."):
         return None
@@ -282,7 +279,6 @@ def _splits(splitter: Mapping[str, Any]) -> bool:
 
 
 def _alike(seams: PartBoundaries, encode: Encode) -> bool:
-    """Whether difficult strings encode identically with and without splitting."""
     for text in _nasty():
         first, *rest = seams.parts(text)
         (whole,), (front,) = encode([text], None), encode([first], None)
@@ -302,7 +298,6 @@ def _alike(seams: PartBoundaries, encode: Encode) -> bool:
 
 
 def _nasty() -> Iterator[str]:
-    """Strings that tokenizers are known to treat differently."""
     words = (
         "the  quick brown\tfox isn't WE'LL 1234567 and 12 345 a1b2 to\n\nthe end  of"
     )

@@ -38,11 +38,8 @@ def render_chat(
 
     If the template rejects a system message, the chat is rendered without it (lm-eval
     0.4.13, ``HFLM.apply_chat_template``). Tools are a last message
-    (:func:`~pytest_evals.core.request.with_tools`).
-
-    Raises:
-        ChatTemplateError: The template is missing, refuses the chat, or ignores its
-            tools.
+    (:func:`~pytest_evals.core.request.with_tools`). Raises ``ChatTemplateError`` if the
+    template is missing, refuses the chat, or ignores its tools.
     """
     if chat and chat[-1].role == TOOLS_ROLE:
         *rest, tools = chat

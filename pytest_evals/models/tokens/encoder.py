@@ -57,13 +57,9 @@ class WordIds:
         encode: Callable[[list[str]], Iterable[Sequence[int]]],
         least: int,
     ) -> None:
-        """Create an empty table.
-
-        Args:
-            inner: The tokenizer of ``tokenizers``.
-            encode: Function from strings to ids without special tokens.
-            least: Minimum number of new words to join.
-        """
+        """Create an empty table. ``inner``: the tokenizer of ``tokenizers``.
+        ``encode``: function from strings to ids without special tokens. ``least``:
+        minimum number of new words to join."""
         self._inner, self._seams, self._encode = inner, seams, encode
         self._least = least
         # Requests may be encoded here and ahead in a thread.
@@ -211,12 +207,8 @@ class TextEncoder:
     def __init__(
         self, tokenizer: Any, span: int = SPAN, least: int = LEAST_WORDS
     ) -> None:
-        """Detect the tokenizer's part boundaries.
-
-        Args:
-            span: Part size in characters.
-            least: Minimum number of new words to encode as joined strings.
-        """
+        """Detect the tokenizer's part boundaries. ``span``: part size in characters.
+        ``least``: minimum number of new words to encode as joined strings."""
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
         self._seams: PartBoundaries | None = None
@@ -292,7 +284,6 @@ class TextEncoder:
         }
 
     def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
-        """Ids of first parts."""
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, self._all(distinct, specials), strict=True))
 

@@ -30,8 +30,8 @@ from pytest_evals.errors import DocumentError, MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local, path_of
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
-    InvalidRequestError,
     RequestEncoder,
+    valid,
 )
 from pytest_evals.models.tokens.settings import TokenizerSettings
 
@@ -49,23 +49,18 @@ class HfTokenizer:
     def token_strings(self, request: Request) -> TokenStrings:
         """The tokens of a request, identical to the model's input."""
         if isinstance(request, Loglikelihood):
-            (pair,) = self._encoder.pairs([request])
-            if isinstance(pair, InvalidRequestError):
-                raise pair
+            pair = valid(*self._encoder.pairs([request]))
             return self._cut(pair.context, pair.continuation)
         if isinstance(request, Generate):
             (ids,) = self._encoder.prompts([with_tools(request)])
-            return self._cut(_usable(ids), None)
+            return self._cut(valid(ids), None)
         (ids,) = self._encoder.texts([request.text])
-        first = _usable(self._encoder.prefix())
-        return self._cut(first, _usable(ids))
+        first = valid(self._encoder.prefix())
+        return self._cut(first, valid(ids))
 
     def render(self, prompt: Prompt) -> str:
-        """The rendered prompt, identical to the model's input.
-
-        Raises:
-            DocumentError: There is no template, or it refuses the chat.
-        """
+        """The rendered prompt, identical to the model's input. Raises ``DocumentError``
+        if there is no template, or it refuses the chat."""
         return self._encoder.render(prompt)
 
     def _cut(self, context: Ids, continuation: Ids | None) -> TokenStrings:
@@ -99,12 +94,6 @@ def first_tokens(
             cut = tokenizer.token_strings(request)
             return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
     return {}
-
-
-def _usable(ids: Ids | InvalidRequestError) -> Ids:
-    if isinstance(ids, InvalidRequestError):
-        raise ids
-    return ids
 
 
 # Its functions have no annotations.

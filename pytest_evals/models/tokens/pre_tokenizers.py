@@ -45,11 +45,8 @@ def splits_at_boundaries(
     punctuation: bool,
 ) -> bool:
     """Whether a pre-tokenizer keeps no state across a space between letters.
-
-    Args:
-        normalizers: Serialized states of the normalizers before it.
-        punctuation: Whether a digit or punctuation may precede the space too.
-    """
+    ``normalizers``: serialized states of the normalizers before it. ``punctuation``:
+    whether a digit or punctuation may precede the space too."""
     if splitter["type"] in _SIMPLE:
         return True
     if splitter["type"] != "Split":
@@ -66,7 +63,6 @@ def splits_at_boundaries(
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Top-level alternatives of a regular expression."""
     if pattern == _BLOOM:
         return []
     parts, depth, start, place = [], 0, 0, 0

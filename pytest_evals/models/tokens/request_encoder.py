@@ -6,10 +6,10 @@ Sequences are ``int32`` arrays, since a window of requests holds millions of tok
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from pytest_evals.models.tokens.settings import TokenizerSettings
 
 CACHED_CHATS = 16_384
 """Rendered chats in the cache: those of a window, for its choices and its samples."""
-
 _APPENDING = {
     "ByteFallback",
     "ByteLevel",
@@ -32,6 +31,8 @@ _APPENDING = {
     "Strip",
 }
 """Decoders of ``tokenizers`` that concatenate the strings of tokens."""
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class InvalidRequestError(DocumentError):
@@ -53,36 +54,27 @@ class RequestEncoder:
         self, tokenizer: Any, settings: TokenizerSettings, n_embeddings: int
     ) -> None:
         """``n_embeddings`` is the size of the model's input embedding."""
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer  # That of transformers
+        self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
         self._coder = TextEncoder(tokenizer)
         self._settings = settings
         self.n_embeddings = n_embeddings
         self._separate = settings.tokenization == "lighteval"
         self._names: dict[int, str] = {}
         self._rendered = lru_cache(CACHED_CHATS)(self._render)
-        self.prefix_id: int | None = settings.prefix_token_id
-        if self.prefix_id is None:
-            self.prefix_id = tokenizer.bos_token_id
-        if self.prefix_id is None:
-            self.prefix_id = tokenizer.eos_token_id
         self.end_id: int | None = tokenizer.eos_token_id
-        self.end_text = (
-            "" if self.end_id is None else str(tokenizer.decode([self.end_id]))
-        )
-        self._prefix = (
-            "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
-        )
+        known = (settings.prefix_token_id, tokenizer.bos_token_id, self.end_id)
+        self.prefix_id: int | None = next((i for i in known if i is not None), None)
+        self.end_text = self._text_of(self.end_id)
+        self._prefix = self._text_of(self.prefix_id)
 
-    @property
-    def tokenizer(self) -> Any:
-        """The tokenizer of transformers."""
-        return self._tokenizer
+    def _text_of(self, token: int | None) -> str:
+        return "" if token is None else str(self.tokenizer.decode([token]))
 
     def rules(self) -> tuple[str, ...]:
         """All that determines ids, except the texts and library versions; empty if it
         is unknown, because another library's code encodes."""
-        tokenizer, settings = self._tokenizer, self._settings
-        inner = getattr(tokenizer, "backend_tokenizer", None)
+        tokenizer, settings, inner = self.tokenizer, self._settings, self._inner
         kind = type(tokenizer)
         if inner is None or not kind.__module__.startswith("transformers."):
             return ()
@@ -109,13 +101,9 @@ class RequestEncoder:
         the end of the context is removed (lighteval 0.13.0, ``abstract_model.py``,
         ``tok_encode_pair`` with ``pairwise=True``).
         """
-        texts: list[tuple[str | None, str] | InvalidRequestError] = []
-        for request in requests:
-            try:
-                context = self.render(request.context)
-                texts.append(_moved(context, _whole(request.continuation)))
-            except InvalidRequestError as why:
-                texts.append(why)
+        texts = _each(
+            requests, lambda r: _moved(self.render(r.context), _whole(r.continuation))
+        )
         good = [pair for pair in texts if not isinstance(pair, InvalidRequestError)]
         heads = self.encode(a for a, _ in good if a is not None)
         tails: Mapping[tuple[str, str], Ids]
@@ -129,7 +117,7 @@ class RequestEncoder:
         else:
             tails = self._tails([(a, b) for a, b in good if a is not None], heads)
             alone = self.encode((b for a, b in good if a is None), specials=False)
-        return [self._pair(pair, heads, tails, alone) for pair in texts]
+        return _each(texts, lambda one: self._pair(valid(one), heads, tails, alone))
 
     def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | InvalidRequestError]:
         """Ids of prompts; the prefix token for an empty prompt.
@@ -137,92 +125,76 @@ class RequestEncoder:
         The BOS token is not added to prompts that already start with it; each prompt is
         decided separately.
         """
-        texts: list[str | InvalidRequestError] = []
-        for prompt in prompts:
-            try:
-                texts.append(self.render(prompt))
-            except InvalidRequestError as why:
-                texts.append(why)
-        bos = getattr(self._tokenizer, "bos_token", None) or ""
-        known = self.encode((t for t in texts if isinstance(t, str)), prefix=bos)
-        found: list[Ids | InvalidRequestError] = []
-        for text in texts:
-            ids = text if isinstance(text, InvalidRequestError) else known[text]
-            if not isinstance(ids, InvalidRequestError) and len(ids) == 0:
-                ids = self.prefix()
-            found.append(
-                ids if isinstance(ids, InvalidRequestError) else self._checked(ids)
-            )
-        return found
+        bos = getattr(self.tokenizer, "bos_token", None) or ""
+        texts = _each(prompts, self.render)
+        return self._encoded(texts, bos, self._first)
 
     def texts(self, texts: Iterable[str]) -> list[Ids | InvalidRequestError]:
         """Ids of whole documents for rolling log-likelihoods."""
-        found: list[str | InvalidRequestError] = []
-        for text in texts:
-            try:
-                found.append(_whole(text))
-            except InvalidRequestError as why:
-                found.append(why)
-        known = self.encode(text for text in found if isinstance(text, str))
-        return [
-            self._checked(known[one]) if isinstance(one, str) else one for one in found
-        ]
+        return self._encoded(_each(texts, _whole), None, lambda: np.empty(0, np.int32))
+
+    def _encoded(
+        self,
+        texts: Sequence[str | InvalidRequestError],
+        prefix: str | None,
+        empty: Callable[[], Ids],
+    ) -> list[Ids | InvalidRequestError]:
+        known = self.encode((t for t in texts if isinstance(t, str)), prefix=prefix)
+
+        def ids_of(text: str | InvalidRequestError) -> Ids:
+            ids = known[valid(text)]
+            return self._checked(ids if len(ids) else empty())
+
+        return _each(texts, ids_of)
 
     def decode(self, ids: Sequence[int], specials: bool = False) -> str:
         """The decoded string, with or without special tokens."""
-        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=not specials)
+        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=not specials)
         return text
 
     def name_of(self, token: int) -> str:
         """A unique name of a token: its id and its vocabulary entry."""
         if token not in self._names:
-            entry = self._tokenizer.convert_ids_to_tokens(token)
+            entry = self.tokenizer.convert_ids_to_tokens(token)
             self._names[token] = f"{token}:{entry}"
         return self._names[token]
 
     def decode_all(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Decode several sequences, with special tokens."""
         ids = [list(row) for row in rows]
-        inner = getattr(self._tokenizer, "backend_tokenizer", None)
-        if inner is not None and not self._tidies:
+        texts: list[str]
+        if self._inner is not None and not self._tidies:
             # This runs at every step of generation, and transformers' own method takes
             # longer than the step of a small model.
-            texts: list[str] = inner.decode_batch(ids, skip_special_tokens=False)
+            texts = self._inner.decode_batch(ids, skip_special_tokens=False)
         else:
-            texts = self._tokenizer.batch_decode(ids, skip_special_tokens=False)
+            texts = self.tokenizer.batch_decode(ids, skip_special_tokens=False)
         return texts
 
     @cached_property
     def only_appends(self) -> bool:
         """Whether decoding a further token only appends to the string, except for white
         space and incomplete characters."""
-        inner = getattr(self._tokenizer, "backend_tokenizer", None)
-        if inner is None or self._tidies:
+        if self._inner is None or self._tidies:
             return False
-        decoder = inner.decoder
+        decoder = self._inner.decoder
         kinds = [] if decoder is None else _kinds(json.loads(decoder.__getstate__()))
         return set(kinds) <= _APPENDING
 
     @property
     def _tidies(self) -> bool:
-        return bool(getattr(self._tokenizer, "clean_up_tokenization_spaces", False))
+        return bool(getattr(self.tokenizer, "clean_up_tokenization_spaces", False))
 
     def render(self, prompt: Prompt) -> str:
         """The prompt as a string; chats are rendered by the tokenizer's template and
-        cached.
-
-        Raises:
-            InvalidRequestError: There is no template, it refuses the chat, or the text
-                has half of a surrogate pair.
-        """
+        cached. Raises ``InvalidRequestError`` if there is no template, it refuses the
+        chat, or the text has half of a surrogate pair."""
         text = prompt if isinstance(prompt, str) else self._rendered(prompt)
-        if isinstance(text, InvalidRequestError):
-            raise text
-        return _whole(text)
+        return _whole(valid(text))
 
     def _render(self, prompt: tuple[Message, ...]) -> str | InvalidRequestError:
         try:
-            return render_chat(self._tokenizer, prompt, self._settings.template_args)
+            return render_chat(self.tokenizer, prompt, self._settings.template_args)
         except ChatTemplateError as error:
             return InvalidRequestError(str(error))
 
@@ -232,24 +204,19 @@ class RequestEncoder:
         specials: bool | None = None,
         prefix: str | None = None,
     ) -> Mapping[str, Ids]:
-        """Ids of each distinct text.
-
-        Args:
-            specials: Whether to add special tokens; ``None`` for the tokenizer's own
-                rule, or the user's, but never before a text that starts with
-                ``prefix``, except with ``tokenization=lighteval``.
-            prefix: The text of the token that must not be doubled; ``None`` for the
-                prefix token's.
-        """
+        """Ids of each distinct text. ``specials``: whether to add special tokens;
+        ``None`` for the tokenizer's own rule, or the user's, but never before a text
+        that starts with ``prefix``, except with ``tokenization=lighteval``. ``prefix``:
+        the text of the token that must not be doubled; ``None`` for the prefix
+        token's."""
         if specials is not None:
             return self._coder.ids(texts, specials)
         prefix = self._prefix if prefix is None else prefix
-        if self._separate:
-            prefix = ""
         begun: list[str] = []
         rest: list[str] = []
         for text in texts:
-            (begun if prefix and text.startswith(prefix) else rest).append(text)
+            begins = prefix and not self._separate and text.startswith(prefix)
+            (begun if begins else rest).append(text)
         found = self._coder.ids(begun, False)
         found.update(self._coder.ids(rest, self._settings.add_bos_token))
         return found
@@ -271,42 +238,36 @@ class RequestEncoder:
 
     def _pair(
         self,
-        pair: tuple[str | None, str] | InvalidRequestError,
+        pair: tuple[str | None, str],
         heads: Mapping[str, Ids],
         tails: Mapping[tuple[str, str], Ids],
         alone: Mapping[str, Ids],
-    ) -> TokenPair | InvalidRequestError:
-        if isinstance(pair, InvalidRequestError):
-            return pair
+    ) -> TokenPair:
         context, continuation = pair
         if context is not None:
             head, tail = heads[context], tails[context, continuation]
             if len(head) == 0:
-                return InvalidRequestError("the context is nothing but white space")
+                raise InvalidRequestError("the context is nothing but white space")
         else:
-            first, tail = self.prefix(), alone[continuation]
-            if isinstance(first, InvalidRequestError):
-                return first
-            head = first
+            head, tail = self._first(), alone[continuation]
             if len(tail) and tail[0] == self.prefix_id:
                 head, tail = tail[:1], tail[1:]
         if len(tail) == 0:
-            return InvalidRequestError(
+            raise InvalidRequestError(
                 f"the continuation {continuation!r} adds no tokens: the "
                 "tokenizer merges it into the context"
                 if continuation
                 else "the continuation is empty"
             )
-        for ids in () if self._fits else (head, tail):
-            checked = self._checked(ids)
-            if isinstance(checked, InvalidRequestError):
-                return checked
+        if not self._fits:
+            self._checked(head)
+            self._checked(tail)
         return TokenPair(head, tail)
 
     @property
     def bos_rule(self) -> str:
         """Whether prompts get a BOS token, and which setting decides it."""
-        bos, given = self._tokenizer.bos_token_id, self._settings.add_bos_token
+        bos, given = self.tokenizer.bos_token_id, self._settings.add_bos_token
         begun = self._coder.ids(["a"], given)["a"][:1]
         added = "added" if bos is not None and [bos] == begun.tolist() else "not added"
         return added if given is None else f"{added}, by add_bos_token={given}"
@@ -320,22 +281,43 @@ class RequestEncoder:
             )
         return np.asarray([self.prefix_id], dtype=np.int32)
 
+    def _first(self) -> Ids:
+        return valid(self.prefix())
+
     @cached_property
     def _fits(self) -> bool:
         """Whether the model knows all ids that the tokenizer can give."""
-        largest = max(self._tokenizer.get_vocab().values(), default=0)
+        largest = max(self.tokenizer.get_vocab().values(), default=0)
         begun = self._coder.ids(["a"], None)["a"]
         return max(largest, int(begun.max(initial=0))) < self.n_embeddings
 
-    def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
+    def _checked(self, ids: Ids) -> Ids:
         """Reject ids beyond the embedding: some devices would read another row's
         memory, others would abort the process."""
         if len(ids) and int(ids.max()) >= self.n_embeddings:
-            return InvalidRequestError(
+            raise InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
                 f"{self.n_embeddings}; is this the model's own tokenizer?"
             )
         return ids
+
+
+def valid(value: V | InvalidRequestError) -> V:
+    """The value; raises it if it is an error."""
+    if isinstance(value, InvalidRequestError):
+        raise value
+    return value
+
+
+def _each(items: Iterable[K], make: Callable[[K], V]) -> list[V | InvalidRequestError]:
+    """What is made of each item, or its error."""
+    found: list[V | InvalidRequestError] = []
+    for item in items:
+        try:
+            found.append(make(item))
+        except InvalidRequestError as error:
+            found.append(error)
+    return found
 
 
 def _whole(text: str) -> str:
@@ -363,6 +345,5 @@ def _moved(context: str, continuation: str) -> tuple[str | None, str]:
 
 
 def _kinds(decoder: Mapping[str, Any]) -> list[str]:
-    """The types of a decoder and of its components."""
     inner = [kind for one in decoder.get("decoders", ()) for kind in _kinds(one)]
     return [decoder["type"], *inner]

@@ -104,11 +104,8 @@ class ImageSettings(TokenizerSettings):
 
 
 def check_images(kind: str, settings: ImageSettings) -> None:
-    """Check that the arguments do not contradict each other.
-
-    Raises:
-        OptionError: They do.
-    """
+    """Check that the arguments do not contradict each other. Raises ``OptionError`` if
+    they do."""
     if settings.image_max_side and (settings.image_width or settings.image_height):
         raise OptionError(
             f"the {kind} model takes one of image_max_side and image_width or "

@@ -23,11 +23,7 @@ _NAMES = {"true": True, "false": False, "null": None}  # JSON's names in Python'
 
 
 def parameter_types(tools: str) -> ParameterTypes:
-    """The schemas of the parameters of tools.
-
-    Args:
-        tools: OpenAI's ``tools`` as JSON.
-    """
+    """The schemas of the parameters of tools. ``tools``: OpenAI's ``tools`` as JSON."""
     found = dict[str, Mapping[str, Any]]()
     for tool in json.loads(tools) if tools else ():
         function = tool.get("function") or {}
@@ -53,11 +49,7 @@ def cast_text(text: str, schema: Any) -> Any:
 
 def python_calls(text: str) -> list[dict[str, Any]]:
     """The calls in a list such as ``[f(a=1), g()]``: keyword arguments with literals,
-    of which nothing is evaluated.
-
-    Raises:
-        ValueError: It is something else.
-    """
+    of which nothing is evaluated. Raises ``ValueError`` if it is something else."""
     try:
         listed = ast.parse(text, mode="eval").body
     except (SyntaxError, MemoryError):
@@ -87,10 +79,7 @@ def _name(node: ast.expr) -> str:
 
 
 class _JsonNames(ast.NodeTransformer):
-    """Replaces ``true``, ``false`` and ``null`` by their values."""
-
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Replace a name of JSON."""
         return ast.Constant(_NAMES[node.id]) if node.id in _NAMES else node
 
 

@@ -63,12 +63,8 @@ class VllmEngine:
     """An engine with one model."""
 
     def __init__(self, settings: VllmSettings) -> None:
-        """Load the model.
-
-        Raises:
-            OptionError: vLLM rejects an engine argument.
-            ModelError: The model cannot be loaded, or another one is open.
-        """
+        """Load the model. Raises ``OptionError`` if vLLM rejects an engine argument.
+        Raises ``ModelError`` if the model cannot be loaded, or another one is open."""
         if _OPEN:
             raise ModelError(
                 f"cannot open the model {settings.target!r}: vLLM runs one engine per "
@@ -178,11 +174,8 @@ def prepare() -> None:
 
 
 def sampling_params(**arguments: Any) -> Any:
-    """vLLM's ``SamplingParams`` that return the finished output only.
-
-    Raises:
-        Exception: One of ``rejections``: an argument does not exist, or is invalid.
-    """
+    """vLLM's ``SamplingParams`` that return the finished output only. Raises one
+    of ``rejections`` if an argument does not exist, or is invalid."""
     from vllm.sampling_params import RequestOutputKind, SamplingParams
 
     kind = RequestOutputKind.FINAL_ONLY
@@ -199,11 +192,8 @@ def rejections() -> tuple[type[Exception], ...]:
 
 
 def structured_outputs(**arguments: Any) -> Any:
-    """vLLM's constraint on an output.
-
-    Raises:
-        Exception: One of ``rejections``: the constraint is invalid.
-    """
+    """vLLM's constraint on an output. Raises one of ``rejections`` if it is
+    invalid."""
     from vllm.sampling_params import StructuredOutputsParams
 
     return StructuredOutputsParams(**arguments)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import (
@@ -39,6 +38,7 @@ from pytest_evals.models.tokens.request_encoder import (
 )
 from pytest_evals.models.tokens.spans import fit_prompt
 from pytest_evals.models.vllm.engine import (
+    WAITING,
     EngineOutput,
     EngineRequest,
     VllmEngine,
@@ -83,57 +83,9 @@ _SEEDS = 2**63
 class SamplingInput(NamedTuple):
     """How to generate a completion."""
 
+    request: Generate
     params: Any  # vLLM's ``SamplingParams``
-    stops: tuple[str, ...]  # The stop strings that the engine knows
     n_top: int  # Top tokens to return for each token
-
-
-def sampling_input(
-    request: Generate,
-    max_tokens: int,
-    defaults: Mapping[str, Any],
-    *,
-    thinks: bool,
-) -> SamplingInput | InvalidRequestError:
-    """The sampling parameters of a request, or why they are invalid.
-
-    Args:
-        max_tokens: Most new tokens.
-        defaults: Parameters that the model's ``generation_config`` sets.
-        thinks: Whether the completion begins with the model's thinking, which stop
-            strings must not end (lm-eval 0.4.13, ``VLLM.generate_until``).
-    """
-    given = {name: value for name, value in request.options if value is not None}
-    options = {k: v for k, v in without_tools(given).items() if k not in IMAGE_OPTIONS}
-    checked = {name: options.get(name) for name in ("do_sample", TOP_LOGPROBS)}
-    problem = _unsupported(options) or bad_value(
-        {**checked, "temperature": request.temperature}
-    )
-    if problem:
-        return InvalidRequestError(problem)
-    draws = options.get("do_sample", True) and request.temperature > 0
-    stops = () if thinks else tuple(dict.fromkeys(s for s in request.stop if s))
-    n_top = options.get(TOP_LOGPROBS) or 0
-    try:
-        params = sampling_params(
-            **{
-                **{k: v for k, v in defaults.items() if k != "max_tokens"},
-                **{k: _plain(v) for k, v in options.items() if k not in _HERE},
-                **_constraint(options),
-                "temperature": request.temperature if draws else 0.0,
-                "seed": _seed(request, options.get("seed")) if draws else None,
-                "max_tokens": max_tokens,
-                "stop": list(stops),
-                "logprobs": n_top or None,
-                "detokenize": bool(stops),
-                # A stop string may be the text of a special token.
-                "skip_special_tokens": False,
-            }
-        )
-    except rejections() as error:
-        why = " ".join(str(error).split())
-        return InvalidRequestError(f"vLLM rejects the sampling parameters: {why}")
-    return SamplingInput(params, stops, n_top)
 
 
 def _unsupported(options: Mapping[str, Any]) -> str:
@@ -149,23 +101,19 @@ def _unsupported(options: Mapping[str, Any]) -> str:
 
 
 def _constraint(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The grammar of a request as vLLM's structured outputs."""
     given = options.get("structured_outputs")
-    if isinstance(given, Mapping):
-        return {"structured_outputs": structured_outputs(**given)}
-    if GRAMMAR not in options:
-        return {}
-    grammar = json.loads(str(options[GRAMMAR]))
-    return {
-        "structured_outputs": structured_outputs(**{grammar["type"]: grammar["value"]})
-    }
+    if not isinstance(given, Mapping):
+        if GRAMMAR not in options:
+            return {}
+        grammar = json.loads(str(options[GRAMMAR]))
+        given = {grammar["type"]: grammar["value"]}
+    return {"structured_outputs": structured_outputs(**given)}
 
 
 def _seed(request: Generate, given: Any) -> int:
     """The request's own seed; repeats of a prompt differ even if the task sets one."""
-    if isinstance(given, int):
-        return (given + request.repeat) % _SEEDS
-    return seed_of(request) % _SEEDS
+    seed = given + request.repeat if isinstance(given, int) else seed_of(request)
+    return int(seed % _SEEDS)
 
 
 def _plain(value: Any) -> Any:
@@ -174,16 +122,6 @@ def _plain(value: Any) -> Any:
 
 _FAILED = ("abort", "error")
 """Finish reasons of vLLM for requests that it did not complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A request with its prompt."""
-
-    request: Generate
-    prompt: Ids  # (T,) ids that are sent
-    n_prompt: int  # Tokens of the whole prompt
-    sampling: SamplingInput
 
 
 class VllmGeneration:
@@ -206,79 +144,105 @@ class VllmGeneration:
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[Sequence[Answer]]:
         """Responses with the positions of their requests, as sequences finish, those of
-        a step together.
-
-        Args:
-            requests: The requests by position.
-            prompts: (T,) ids of the prompts of those that are to be answered.
-        """
-        jobs: dict[int, _Job] = {}
+        a step together. ``requests``: the requests by position. ``prompts``: (T,) ids
+        of the prompts of those that are to be answered."""
+        jobs: dict[int, tuple[Ids, SamplingInput]] = {}
         for position, ids in prompts.items():
-            job = self._job(requests[position], ids)
-            if isinstance(job, InvalidRequestError):
-                yield [(position, Response(error=str(job)))]
-            else:
-                jobs[position] = job
+            request = requests[position]
+            try:
+                kept, limit = fit_prompt(request, len(ids), self._engine.max_length)
+                jobs[position] = ids[len(ids) - kept :], self.sampling(request, limit)
+            except InvalidRequestError as error:
+                yield [(position, Response(error=str(error)))]
         positions = [*jobs]
-        order = prefix_order([jobs[p].prompt.tobytes() for p in positions])
+        order = prefix_order([ids.tobytes() for ids, _ in jobs.values()])
         asked = (
-            EngineRequest(p, jobs[p].prompt.tolist(), jobs[p].sampling.params)
+            EngineRequest(p, jobs[p][0].tolist(), jobs[p][1].params)
             for p in (positions[i] for i in order)
         )
+
+        def respond(one: EngineOutput, share: float) -> Response:
+            kept, sampling = jobs[one.key]
+            return self.response(sampling, one, share, len(kept), len(prompts[one.key]))
+
+        yield from self.responses(asked, respond)
+
+    def responses(
+        self,
+        asked: Iterable[EngineRequest],
+        respond: Callable[[EngineOutput, float], Response],
+        most: int = WAITING,
+    ) -> Iterator[Sequence[Answer]]:
+        """Run requests, at most so many at once. ``respond``: from an output and its
+        share of the step in seconds to a response."""
         begun = time.perf_counter()
-        for outputs in self._engine.run(asked):
+        for outputs in self._engine.run(asked, most):
             share = (time.perf_counter() - begun) / len(outputs)
-            yield [(o.key, self._response(jobs[o.key], o, share)) for o in outputs]
+            yield [
+                (o.key, Response(error=o.error) if o.error else respond(o, share))
+                for o in outputs
+            ]
             begun = time.perf_counter()
 
-    def sampling(
-        self, request: Generate, max_tokens: int
-    ) -> SamplingInput | InvalidRequestError:
-        """How to generate a completion, or why a request is invalid."""
-        return sampling_input(
-            request,
-            max_tokens,
-            self._engine.default_sampling,
-            thinks=bool(self._think_end),
+    def sampling(self, request: Generate, max_tokens: int) -> SamplingInput:
+        """How to generate a completion. Raises ``InvalidRequestError`` if a parameter
+        does not exist, or is invalid."""
+        given = {name: value for name, value in request.options if value is not None}
+        options = {
+            k: v for k, v in without_tools(given).items() if k not in IMAGE_OPTIONS
+        }
+        checked = {name: options.get(name) for name in ("do_sample", TOP_LOGPROBS)}
+        problem = _unsupported(options) or bad_value(
+            {**checked, "temperature": request.temperature}
         )
-
-    def _job(self, request: Generate, ids: Ids) -> _Job | InvalidRequestError:
-        budget = fit_prompt(request, len(ids), self._engine.max_length)
-        if isinstance(budget, InvalidRequestError):
-            return budget
-        sampling = self.sampling(request, budget.max_tokens)
-        if isinstance(sampling, InvalidRequestError):
-            return sampling
-        kept = ids[len(ids) - budget.n_prompt :]
-        return _Job(request, kept, len(ids), sampling)
-
-    def _response(self, job: _Job, one: EngineOutput, share: float) -> Response:
-        if one.error:
-            return Response(error=one.error)
-        return self.response(
-            job.request, job.sampling, one, share, (len(job.prompt), job.n_prompt)
-        )
+        if problem:
+            raise InvalidRequestError(problem)
+        draws = options.get("do_sample", True) and request.temperature > 0
+        # They must not end the thinking (lm-eval 0.4.13, ``VLLM.generate_until``).
+        stops = [] if self._think_end else [s for s in request.stop if s]
+        n_top = options.get(TOP_LOGPROBS) or 0
+        defaults = self._engine.default_sampling
+        try:
+            params = sampling_params(
+                **{
+                    **{k: v for k, v in defaults.items() if k != "max_tokens"},
+                    **{k: _plain(v) for k, v in options.items() if k not in _HERE},
+                    **_constraint(options),
+                    "temperature": request.temperature if draws else 0.0,
+                    "seed": _seed(request, options.get("seed")) if draws else None,
+                    "max_tokens": max_tokens,
+                    "stop": list(dict.fromkeys(stops)),
+                    "logprobs": n_top or None,
+                    "detokenize": bool(stops),
+                    # A stop string may be the text of a special token.
+                    "skip_special_tokens": False,
+                }
+            )
+        except rejections() as error:
+            why = " ".join(str(error).split())
+            raise InvalidRequestError(
+                f"vLLM rejects the sampling parameters: {why}"
+            ) from None
+        return SamplingInput(request, params, n_top)
 
     def response(
         self,
-        request: Generate,
         sampling: SamplingInput,
         one: EngineOutput,
         share: float,
-        n_prompt: tuple[int, int],
+        n_sent: int,
+        n_prompt: int,
     ) -> Response:
         """The response of a finished output, whose inference took ``share`` seconds.
-        ``n_prompt``: tokens that were sent, and tokens of the whole prompt."""
-        n_sent, n_whole = n_prompt
+        ``n_sent``: tokens of the prompt that were sent, of ``n_prompt``."""
         self.n_prompt += n_sent
         self.n_cached += one.output.num_cached_tokens or 0
         (completion,) = one.output.outputs
         if completion.finish_reason in _FAILED:
             why = f"vLLM ended the request: {completion.finish_reason}"
             return Response(error=why, elapsed_s=share)
-        tokens = list(completion.token_ids)
-        specials = keeps_special_tokens(request)
-        shown_tokens = tokens
+        tokens, request = list(completion.token_ids), sampling.request
+        specials, shown_tokens = keeps_special_tokens(request), tokens
         if specials and tokens[-1:] == [self._encoder.end_id]:
             shown_tokens = tokens[:-1]
         text = answer_text(
@@ -289,16 +253,15 @@ class VllmGeneration:
         finish: Finish = "stop" if is_stopped else "length"
         return Response(
             text=shown,
-            n_prompt_tokens=n_whole,
+            n_prompt_tokens=n_prompt,
             n_tokens=len(tokens),
-            n_truncated=n_whole - n_sent,
+            n_truncated=n_prompt - n_sent,
             finish=finish,
             elapsed_s=share,
             top_logprobs=self._top(tokens, completion.logprobs, sampling.n_top),
         )
 
     def _top(self, tokens: Sequence[int], rows: object, n: int) -> TopLogprobs:
-        """The ``n`` likeliest tokens for each generated one."""
         if not n or not isinstance(rows, list):
             return ()
         name = self._encoder.name_of

@@ -3,10 +3,9 @@ their tokens into the prompt."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import DocumentError
@@ -14,19 +13,13 @@ from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import ImageProcessor
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, max_new_tokens
 from pytest_evals.models.prefetch import Answer
-from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.tokens.settings import ImageSettings
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
 from pytest_evals.models.vllm.generation import SamplingInput, VllmGeneration
 from pytest_evals.models.vllm.settings import NO_IMAGE_SCORES
 
 WAITING_IMAGES = 64  # Requests with images in the engine at once: it holds their pixels
-
-
-class _Job(NamedTuple):
-    request: Generate
-    prompt: ImagePrompt
-    sampling: SamplingInput
+_Jobs = Mapping[int, tuple[SamplingInput, ImagePrompt]]
 
 
 class VllmImages:
@@ -43,19 +36,23 @@ class VllmImages:
 
     def answer(self, requests: Mapping[int, Request]) -> Iterator[Sequence[Answer]]:
         """Responses with the positions of their requests, as sequences finish."""
-        jobs: dict[int, _Job] = {}
+        jobs: dict[int, tuple[SamplingInput, ImagePrompt]] = {}
         for position, request in requests.items():
             try:
-                jobs[position] = self._job(request)
+                if not isinstance(request, Generate):
+                    raise DocumentError(NO_IMAGE_SCORES)
+                sampling = self._generation.sampling(request, request.max_tokens)
+                jobs[position] = sampling, self._prompts.of(request)
             except DocumentError as error:
                 yield [(position, Response(error=str(error)))]
         self.notes |= self._prompts.notes
         failed: dict[int, DocumentError] = {}
-        begun = time.perf_counter()
-        for outputs in self._engine.run(self._asked(jobs, failed), WAITING_IMAGES):
-            share = (time.perf_counter() - begun) / len(outputs)
-            yield [(o.key, self._response(jobs[o.key], o, share)) for o in outputs]
-            begun = time.perf_counter()
+
+        def respond(one: EngineOutput, share: float) -> Response:
+            return self._response(jobs[one.key][0], one, share)
+
+        asked = self._asked(jobs, failed)
+        yield from self._generation.responses(asked, respond, WAITING_IMAGES)
         yield [(i, Response(error=str(error))) for i, error in failed.items()]
 
     @cached_property
@@ -71,25 +68,17 @@ class VllmImages:
     def _start(self) -> str:
         return self._processor.added_start
 
-    def _job(self, request: Request) -> _Job:
-        if not isinstance(request, Generate):
-            raise DocumentError(NO_IMAGE_SCORES)
-        sampling = self._generation.sampling(request, request.max_tokens)
-        if isinstance(sampling, InvalidRequestError):
-            raise sampling
-        return _Job(request, self._prompts.of(request), sampling)
-
     def _asked(
-        self, jobs: Mapping[int, _Job], failed: dict[int, DocumentError]
+        self, jobs: _Jobs, failed: dict[int, DocumentError]
     ) -> Iterator[EngineRequest]:
         """Requests to the engine, whose images are decoded when it takes them."""
-        for position, job in jobs.items():
+        for position, (sampling, prompt) in jobs.items():
             try:
-                prompt = self._input(job.prompt)
+                given = self._input(prompt)
             except DocumentError as error:
                 failed[position] = error
                 continue
-            yield EngineRequest(position, [], job.sampling.params, prompt)
+            yield EngineRequest(position, [], sampling.params, given)
 
     def _input(self, prompt: ImagePrompt) -> Mapping[str, Any]:
         """vLLM's ``TextPrompt`` (vLLM 0.33, ``docs/features/multimodal_inputs.md``)."""
@@ -101,13 +90,12 @@ class VllmImages:
         limits = self._settings.pixel_limits
         return {**found, "mm_processor_kwargs": limits} if limits else found
 
-    def _response(self, job: _Job, one: EngineOutput, share: float) -> Response:
-        if one.error:
-            return Response(error=one.error)
-        n_prompt = len(one.output.prompt_token_ids or ())
+    def _response(
+        self, sampling: SamplingInput, one: EngineOutput, share: float
+    ) -> Response:
+        n = len(one.output.prompt_token_ids or ())
         try:
-            max_new_tokens(job.request, n_prompt, self._engine.max_length)
+            max_new_tokens(sampling.request, n, self._engine.max_length)
         except DocumentError as error:
             return Response(error=str(error), elapsed_s=share)
-        counts = (n_prompt, n_prompt)
-        return self._generation.response(job.request, job.sampling, one, share, counts)
+        return self._generation.response(sampling, one, share, n, n)

@@ -20,7 +20,6 @@ from pytest_evals.models.vllm.settings import (
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Check the model's requirements on this machine without loading it."""
     settings = _settings(spec)
     for name in (settings.target, settings.tokens.tokenizer):
         revision = settings.tokens.revision if name == settings.target else ""
@@ -32,7 +31,6 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Load the model of a spec."""
     settings = _settings(spec)
     from pytest_evals.models.vllm.engine import prepare
 

@@ -42,12 +42,9 @@ class VllmModel(InProcessModel):
     """
 
     def __init__(self, name: str, settings: VllmSettings) -> None:
-        """Load the model and run self-tests.
-
-        Raises:
-            OptionError: vLLM rejects an engine argument.
-            ModelError: The model cannot be loaded, or another one is open.
-        """
+        """Load the model and run self-tests. Raises ``OptionError`` if vLLM rejects an
+        engine argument. Raises ``ModelError`` if the model cannot be loaded, or another
+        one is open."""
         tokenizer = load_tokenizer(settings.tokens)
         self._settings = settings
         self._engine = VllmEngine(settings)
@@ -125,7 +122,6 @@ class VllmModel(InProcessModel):
 
 
 def _described(engine: VllmEngine, settings: VllmSettings) -> dict[str, Any]:
-    """Metadata of the engine: JSON values without secrets."""
     config = engine.config
     model, parallel = config.model_config, config.parallel_config
     return {

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +37,9 @@ SHARED_BLOCKS = 2  # Minimum length of a shared prefix that justifies a stage, i
 
 def stages(sequences: Sequence[Ids], block: int, capacity: int) -> Iterator[list[int]]:
     """Positions of the sequences in stages, each of which is to be finished before the
-    next one begins.
-
-    Args:
-        sequences: (T,) ids each.
-        block: Tokens of a block of the cache.
-        capacity: Tokens that the cache holds. Sequences whose stages do not fit
-            together are run one after the other.
-    """
+    next one begins. ``sequences``: (T,) ids each. ``block``: tokens of a block of the
+    cache. ``capacity``: tokens that the cache holds. Sequences whose stages do not fit
+    together are run one after the other."""
     order = prefix_order([ids.tobytes() for ids in sequences])
     lengths = [len(sequences[i]) for i in order]
     shared = shared_lengths([sequences[i] for i in order]).tolist()
@@ -166,58 +162,52 @@ class VllmScoring:
     def _score_candidates(
         self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
     ) -> Iterator[Scores]:
-        """Score spans of one token: one request per context."""
         contexts = _contexts(spans, numbers)
-        engine = self._engine
-        for stage in stages(
-            [one.ids for one in contexts], engine.block_size, engine.cache_tokens // 2
-        ):
-            requests = (
-                EngineRequest(i, contexts[i].ids.tolist(), contexts[i].params())
-                for i in stage
-            )
-            for outputs in self._run(requests):
-                yield {
-                    number: score
-                    for one in outputs
-                    for number, score in contexts[one.key].scores(one).items()
-                }
+        ids = [one.ids for one in contexts]
+        for outputs in self._staged(ids, lambda i: contexts[i].params()):
+            yield {
+                number: score
+                for one in outputs
+                for number, score in contexts[one.key].scores(one).items()
+            }
 
     def _score_cached(
         self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
     ) -> Iterator[Scores]:
         """Score whole prompts with the prefix cache."""
-        engine = self._engine
         again: list[int] = []
-        params = _prompt_params(skip_reading_prefix_cache=False)
-        for stage in stages(
-            [spans[i].tokens for i in numbers],
-            engine.block_size,
-            engine.cache_tokens // 2,
+        params = _params(prompt_logprobs=0, skip_reading_prefix_cache=False)
+        for outputs in self._staged(
+            [spans[i].tokens for i in numbers], lambda _: params
         ):
-            requests = (
-                EngineRequest(i, spans[i].tokens.tolist(), params)
-                for i in (numbers[place] for place in stage)
-            )
-            for outputs in self._run(requests):
-                done: Scores = {}
-                for one in outputs:
-                    if _is_complete(one, spans[one.key]):
-                        done[one.key] = _score(one, spans[one.key])
-                    else:
-                        again.append(one.key)
-                yield done
+            done: Scores = {}
+            for one in outputs:
+                number = numbers[one.key]
+                if _is_complete(one, spans[number]):
+                    done[number] = _score(one, spans[number])
+                else:
+                    again.append(number)
+            yield done
         if again:
             yield from self._score_prompts(spans, again)
 
     def _score_prompts(
         self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
     ) -> Iterator[Scores]:
-        """Score whole prompts, each computed as a whole."""
-        params = _prompt_params()
+        params = _params(prompt_logprobs=0)
         requests = (EngineRequest(i, spans[i].tokens.tolist(), params) for i in numbers)
         for outputs in self._run(requests):
             yield {one.key: _score(one, spans[one.key]) for one in outputs}
+
+    def _staged(
+        self, sequences: Sequence[Ids], params: Callable[[int], Any]
+    ) -> Iterator[list[EngineOutput]]:
+        """The outputs of sequences, stage by stage; their keys are positions."""
+        engine = self._engine
+        for stage in stages(sequences, engine.block_size, engine.cache_tokens // 2):
+            yield from self._run(
+                EngineRequest(i, sequences[i].tolist(), params(i)) for i in stage
+            )
 
     def _run(self, requests: Iterable[EngineRequest]) -> Iterator[list[EngineOutput]]:
         for outputs in self._engine.run(requests):
@@ -227,7 +217,7 @@ class VllmScoring:
                     self.n_cached += one.output.num_cached_tokens or 0
             yield outputs
 
-    def _trial(self) -> dict[int, SpanScore | InvalidRequestError]:
+    def _trial(self) -> Scores:
         found: Scores = {}
         for scores in self._scored(_trial_spans(self._engine)):
             found |= scores
@@ -247,24 +237,16 @@ class VllmScoring:
             self.has_candidates, self.reuses_prefix = before
         dtype = str(self._engine.config.model_config.dtype).removeprefix("torch.")
         most = TOLERANCES.get(dtype, OTHER_TOLERANCE)
-        return all(_is_near(plain[i], found.get(i), most) for i in plain)
+        return all(_is_near(one, found.get(i), 2 * most) for i, one in plain.items())
 
 
 @dataclass(slots=True)
 class _Context:
-    """Spans of one scored token after the same context."""
-
     ids: Ids
     spans: Mapping[int, int]  # Number of a span → its scored token
 
     def params(self) -> Any:
-        tokens = sorted(set(self.spans.values()))
-        return sampling_params(
-            temperature=0.0,
-            max_tokens=1,
-            logprob_token_ids=tokens,
-            detokenize=False,
-        )
+        return _params(logprob_token_ids=sorted(set(self.spans.values())))
 
     def scores(self, one: EngineOutput) -> Scores:
         if one.error:
@@ -278,32 +260,19 @@ class _Context:
         }
 
 
-class _Key(NamedTuple):
-    context: bytes
-    part: int
-
-
 def _contexts(spans: Sequence[ScoredSpan], numbers: Sequence[int]) -> list[_Context]:
-    """The contexts of spans, with at most ``CANDIDATES`` spans each."""
-    members: dict[_Key, dict[int, int]] = {}
-    counts: dict[bytes, int] = {}
+    members: dict[tuple[bytes, int], dict[int, int]] = {}
+    counts = Counter[bytes]()
     for i in numbers:
         context = spans[i].tokens[:-1].tobytes()
-        n = counts.get(context, 0)
-        counts[context] = n + 1
-        key = _Key(context, n // CANDIDATES)
+        key = context, counts[context] // CANDIDATES
+        counts[context] += 1
         members.setdefault(key, {})[i] = int(spans[i].tokens[-1])
     return [_Context(spans[next(iter(m))].tokens[:-1], m) for m in members.values()]
 
 
-def _prompt_params(**arguments: Any) -> Any:
-    return sampling_params(
-        temperature=0.0,
-        max_tokens=1,
-        prompt_logprobs=0,
-        detokenize=False,
-        **arguments,
-    )
+def _params(**given: Any) -> Any:
+    return sampling_params(temperature=0.0, max_tokens=1, detokenize=False, **given)
 
 
 def _is_complete(one: EngineOutput, span: ScoredSpan) -> bool:
@@ -336,7 +305,7 @@ def _is_near(
 ) -> bool:
     if not isinstance(one, SpanScore) or not isinstance(other, SpanScore):
         return False
-    return abs(one.logprob - other.logprob) <= most * 2
+    return abs(one.logprob - other.logprob) <= most
 
 
 def _trial_spans(engine: VllmEngine) -> list[ScoredSpan]:

@@ -110,11 +110,8 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def check_vllm(spec: ModelSpec) -> None:
-    """Check a spec.
-
-    Raises:
-        OptionError: As :func:`read_settings`; or a local path contains no model.
-    """
+    """Check a spec. Raises ``OptionError`` as :func:`read_settings`, or if a local path
+    contains no model."""
     settings = read_settings(spec)
     check_folder(settings.target)
     if settings.tokens.tokenizer:
@@ -123,11 +120,8 @@ def check_vllm(spec: ModelSpec) -> None:
 
 def read_settings(spec: ModelSpec) -> VllmSettings:
     """The settings of a spec. Engine arguments are checked by name if vLLM is
-    installed; their values are checked by vLLM when the model is opened.
-
-    Raises:
-        OptionError: An argument is unknown or has an invalid value.
-    """
+    installed; their values are checked by vLLM when the model is opened. Raises
+    ``OptionError`` if an argument is unknown or has an invalid value."""
     own, engine = {}, {}
     for name, value in spec.arguments.items():
         if name in READERS:

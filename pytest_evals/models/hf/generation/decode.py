@@ -231,7 +231,6 @@ def _is_correct(
 
 
 def _trial(steps: Decoder, model: Any) -> Tensor:
-    """Logits of a batch that covers all operations of a decoder."""
     size = model.get_input_embeddings().weight.shape[0]
     step = max(1, size // 12)
     ids = (np.arange(1, 12) * step % size).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Generation engine: groups sequences into batches and returns their strings.
+"""Generation engine: from encoded prompts to responses.
 
 Sequences with equal sampling parameters are batched. Each ends on its own: at an
 end-of-sequence token, at a stop string in its completion, or at its token limit. Greedy
@@ -12,23 +12,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from pytest_evals.core.request import Finish, TopLogprobs
+from pytest_evals.core.request import Finish, Generate, Response, TopLogprobs
 from pytest_evals.models.engine.completions import (
     StopStrings,
     answer_text,
     cut_at_stops,
+    keeps_special_tokens,
 )
+from pytest_evals.models.engine.generation_options import (
+    check_config,
+    seed_of,
+    slow_settings,
+)
+from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.generation.decode import Decoder, UncachedDecoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.prefill import prompt_groups
-from pytest_evals.models.hf.generation.sampling import SamplingParams
+from pytest_evals.models.hf.generation.sampling import (
+    SamplingParams,
+    sampling_params_of,
+)
 from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
 from pytest_evals.models.hf.generation.transformers_fallback import (
     TransformersGenerator,
@@ -37,40 +46,26 @@ from pytest_evals.models.hf.length_dependence import (
     length_dependence_of,
     reset_rope_scale,
 )
+from pytest_evals.models.hf.loader import LoadedModel
+from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.tokens.spans import fit_prompt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GenerationInput:
-    """A prompt and its limits."""
+class GenerationJob(NamedTuple):
+    """A request with the prompt that the model gets."""
 
+    position: int
+    request: Generate
     prompt: Ids
     """(T,) ids, at least one; together with ``max_tokens`` no longer than the model's
     window."""
     max_tokens: int  # Most new tokens, at least 1
-    stop: tuple[str, ...]  # Stop strings, none of them empty
-    seed: int = 0
-    specials: bool = False  # Whether special tokens are part of the text
-
-    @property
-    def cost(self) -> int:
-        """Maximum length of the sequence in tokens."""
-        return len(self.prompt) + self.max_tokens
-
-
-class GenerationOutput(NamedTuple):
-    """A generated completion."""
-
-    text: str  # The text, cut at the stop strings
-    n_tokens: int  # New tokens, with the one that ended it
-    finish: Finish
-    elapsed_s: float  # Its share of the batches' time in seconds
-    finite: bool = True  # Whether all logits were finite
-    top_logprobs: TopLogprobs = ()  # Top log-probabilities of each token, if requested
+    n_prompt: int  # Tokens of the whole prompt
 
 
 class GenerationEngine:
@@ -78,55 +73,69 @@ class GenerationEngine:
 
     def __init__(
         self,
-        model: Any,
+        loaded: LoadedModel,
         encoder: RequestEncoder,
         steps: Callable[[], Decoder],
         budget: MemoryBudget,
-        think_end: str = "",
     ) -> None:
-        """``steps`` creates a decoder; ``think_end`` is the string, or the id as
-        digits, that ends the model's thinking."""
+        """``steps`` creates a decoder."""
+        model = loaded.model
         self._model = model
+        self._config = model.generation_config
+        self._max_length = loaded.max_length
+        self._think_end = loaded.settings.think_end_token
         self._encoder = encoder
         self._steps = steps
         self._budget = budget
-        self._think_end = think_end
         self._scaling = length_dependence_of(model.config)
         self._ends = _end_ids(model, encoder)
         self._library = TransformersGenerator(model, encoder, self._ends)
-        self._end_text = encoder.end_text
         self.notes: dict[str, None] = {}  # Warnings about the completions so far
 
-    def write(
-        self, writings: Sequence[GenerationInput], params: SamplingParams
-    ) -> Iterator[Sequence[tuple[int, GenerationOutput | InvalidRequestError]]]:
-        """Generate all completions; yields the positions and outputs of those that
-        finish together."""
-        for ended in self._ended(self._rows(writings), params):
-            yield [
-                (row.number, self._finished(row, writings[row.number].specials))
-                for row in ended
-            ]
+    def check(self) -> None:
+        """Check that all settings of the model's ``generation_config`` are supported.
+        Raises ``ModelError`` if one is not."""
+        check_config(self._config)
 
-    def write_batch(
+    def answer(
+        self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses with the positions of their requests, as sequences finish, those of
+        a step together. Unknown options and invalid values give an error response.
+        ``requests``: the requests by position. ``prompts``: (T,) ids of the prompts of
+        those that are to be answered."""
+        groups: dict[SamplingParams, list[GenerationJob]] = {}
+        slow = slow_settings(self._config)
+        for position, ids in prompts.items():
+            request, n = requests[position], len(ids)
+            try:
+                params = sampling_params_of(request, self._config, slow)
+                kept, max_tokens = fit_prompt(request, n, self._max_length)
+            except InvalidRequestError as error:
+                yield [(position, Response(error=str(error)))]
+                continue
+            job = GenerationJob(position, request, ids[n - kept :], max_tokens, n)
+            groups.setdefault(params, []).append(job)
+        for params, jobs in groups.items():
+            for ended in self._ended(self._rows(jobs), params):
+                yield [self._answer(row, jobs[row.number]) for row in ended]
+
+    def answer_batch(
         self,
-        writings: Sequence[GenerationInput],
+        jobs: Sequence[GenerationJob],
         inputs: Mapping[str, Tensor],
         params: SamplingParams,
-    ) -> list[GenerationOutput | InvalidRequestError]:
+    ) -> list[Answer]:
         """Generate completions in one batch with transformers' ``generate``; a single
-        one if ``params`` has slow settings.
-
-        Args:
-            inputs: The prompts as arguments of the model on its device: ``input_ids``
-                (B, T), padded on the left, and others, such as images.
-        """
-        begun, rows = time.perf_counter(), self._states(writings)
+        one if ``params`` has slow settings. ``inputs``: the prompts as arguments of the
+        model on its device: ``input_ids`` (B, T), padded on the left, and others, such
+        as images."""
+        begun, rows = time.perf_counter(), self._states(jobs)
         self._library.write(rows, inputs, params)
         found = []
-        for row, writing in zip(rows, writings, strict=True):
+        for row, job in zip(rows, jobs, strict=True):
             row.elapsed_s = (time.perf_counter() - begun) / len(rows)
-            found.append(self._finished(row, writing.specials))
+            found.append(self._answer(row, job))
         return found
 
     def _ended(
@@ -172,47 +181,53 @@ class GenerationEngine:
         if not scaling.by_column:
             reset_rope_scale(self._model)
 
-    def _rows(self, writings: Sequence[GenerationInput]) -> Iterator[SequenceState]:
+    def _rows(self, jobs: Sequence[GenerationJob]) -> Iterator[SequenceState]:
         """The sequences in the order in which to start them."""
-        rows, pays = self._states(writings), self._budget.pass_cost
-        prompts = [w.prompt for w in writings]
-        for leaf in prompt_groups(prompts, [w.cost for w in writings], pays):
+        rows, prompts = self._states(jobs), [job.prompt for job in jobs]
+        costs = [len(job.prompt) + job.max_tokens for job in jobs]
+        for leaf in prompt_groups(prompts, costs, self._budget.pass_cost):
             for number in leaf.members:
                 rows[number].branch = leaf.branch
                 yield rows[number]
 
-    def _states(self, writings: Sequence[GenerationInput]) -> list[SequenceState]:
-        stops = {w.stop: StopStrings(self._encoder, w.stop) for w in writings}
+    def _states(self, jobs: Sequence[GenerationJob]) -> list[SequenceState]:
+        given = [tuple(stop for stop in job.request.stop if stop) for job in jobs]
+        stops = {one: StopStrings(self._encoder, one) for one in given}
         return [
             SequenceState(
                 number=number,
-                prompt=writing.prompt,
-                max_tokens=writing.max_tokens,
-                stops=stops[writing.stop],
-                draws=Random(writing.seed),
+                prompt=job.prompt,
+                max_tokens=job.max_tokens,
+                stops=stops[given[number]],
+                draws=Random(seed_of(job.request)),
             )
-            for number, writing in enumerate(writings)
+            for number, job in enumerate(jobs)
         ]
 
-    def _finished(
-        self, row: SequenceState, specials: bool
-    ) -> GenerationOutput | InvalidRequestError:
-        if row.refusal:
-            return InvalidRequestError(row.refusal)
-        if row.lost:
-            return InvalidRequestError(
-                f"{row.length} tokens do not fit into the device's memory"
-            )
-        tokens = row.tokens
-        text = self._after_thinking(row, specials)
-        shown = cut_at_stops(text, (*row.stops.strings, self._end_text))
+    def _answer(self, row: SequenceState, job: GenerationJob) -> Answer:
+        error, tokens = row.refusal, row.tokens
+        if row.lost and not error:
+            error = f"{row.length} tokens do not fit into the device's memory"
+        if error:
+            return job.position, Response(error=error)
+        text = self._after_thinking(row, keeps_special_tokens(job.request))
+        if not row.finite:
+            return job.position, Response(error=NOT_A_NUMBER, elapsed_s=row.elapsed_s)
+        shown = cut_at_stops(text, (*row.stops.strings, self._encoder.end_text))
         stopped = (
             tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
         )
         finish: Finish = "stop" if stopped else "length"
-        return GenerationOutput(
-            shown, len(tokens), finish, row.elapsed_s, row.finite, self._top(row)
+        response = Response(
+            text=shown,
+            n_prompt_tokens=job.n_prompt,
+            n_tokens=len(tokens),
+            n_truncated=job.n_prompt - len(job.prompt),
+            finish=finish,
+            elapsed_s=row.elapsed_s,
+            top_logprobs=self._top(row),
         )
+        return job.position, response
 
     def _top(self, row: SequenceState) -> TopLogprobs:
         name = self._encoder.name_of
@@ -223,16 +238,12 @@ class GenerationEngine:
         )
 
     def _after_thinking(self, row: SequenceState, specials: bool) -> str:
-        """The completion without the model's thinking."""
         mark, tokens = self._think_end, row.tokens
         if specials and tokens[-1] in self._ends:
             tokens = tokens[:-1]
         text, has_mark = answer_text(self._encoder, tokens, mark, specials=specials)
-        if (
-            mark
-            and not has_mark
-            and row.stops.in_text(self._encoder.decode(row.tokens))
-        ):
+        is_cut = mark and not has_mark
+        if is_cut and row.stops.in_text(self._encoder.decode(row.tokens)):
             self.notes[_STOPPED_THINKING] = None
         return text
 

@@ -61,7 +61,6 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.remake(like, n_rows, width)
 
     def remake(self, like: tuple[Tensor, Tensor], n_rows: int, width: int) -> None:
-        """Move the contents to new buffers of that size."""
         columns = width + max(SPARE_COLUMNS, width // 4)
         made = []
         for which, one in enumerate(like):
@@ -81,14 +80,10 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.width = width
 
     def append(self, states: tuple[Tensor, Tensor], at: Tensor, source: Tensor) -> None:
-        """Append rows.
-
-        Args:
-            states: Keys and values, (B, heads, T, size) each.
-            at: (R, W) int64, for each new row and column in use where among the T it is
-                found; below 0 where the new row has nothing.
-            source: (R,) int64, which of the B.
-        """
+        """Append rows. ``states``: keys and values, (B, heads, T, size) each. ``at``:
+        (R, W) int64, for each new row and column in use where among the T it is found;
+        below 0 where the new row has nothing. ``source``: (R,) int64, which of the
+        B."""
         rows = slice(self.n_rows, self.n_rows + len(source))
         columns = slice(self.end - self.width, self.end)
         empty = (at < 0)[:, None, :, None]
@@ -98,7 +93,6 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         self.n_rows = rows.stop
 
     def move(self, targets: Tensor, sources: Tensor) -> None:
-        """Copy rows over others."""
         for buffer in self._held():
             seen = self._seen(buffer)
             seen[targets] = seen[sources]
@@ -142,13 +136,10 @@ class KVCache:
     def append(
         self, states: Any, source: Sequence[int], lengths: Sequence[int]
     ) -> None:
-        """Append rows; if an error is raised, none of them.
-
-        Args:
-            states: Of each layer keys and values, (B, heads, T, size).
-            source: For each new row, which of the B it is.
-            lengths: Tokens of each new row, the first so many of the T columns.
-        """
+        """Append rows; if an error is raised, none of them. ``states``: of each layer
+        keys and values, (B, heads, T, size). ``source``: for each new row, which of the
+        B it is. ``lengths``: tokens of each new row, the first so many of the T
+        columns."""
         if not self._layers:
             self._layers = [_Layer() for _ in states]
         old, width = len(self.lengths), max(self.width, *lengths)
@@ -198,7 +189,6 @@ class KVCache:
         self._align()
 
     def _align(self) -> None:
-        """Reset all layers to the committed rows and columns."""
         width = self.width
         for layer in self._layers:
             layer.n_rows = len(self.lengths)

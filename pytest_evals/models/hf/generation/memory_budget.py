@@ -69,12 +69,8 @@ class MemoryBudget:
         return max(self.read, SMALLEST_PART)
 
     def look(self, bytes_per_token: int, n_bytes: int) -> None:
-        """Measure the available memory.
-
-        Args:
-            bytes_per_token: Memory per token of a row; 0 if unknown.
-            n_bytes: Bytes of the current rows.
-        """
+        """Measure the available memory. ``bytes_per_token``: memory per token of a row;
+        0 if unknown. ``n_bytes``: bytes of the current rows."""
         if self._measure is None or not bytes_per_token:
             return
         was_lowered = self.held < self._most_held

@@ -109,12 +109,8 @@ class ModelCacheDecoder:
     def _prefilled(
         self, rows: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Any, list[int]]:
-        """Prefill distinct rows.
-
-        Returns:
-            (B, V) float32 logits of the next tokens, the cache, and for each of the
-            rows which of the B it is.
-        """
+        """Prefill distinct rows. Returns (B, V) float32 logits of the next tokens, the
+        cache, and for each of the rows which of the B it is."""
         distinct = sorted(set(map(tuple, rows)), key=len)
         caches, logits = [], []
         start = 0

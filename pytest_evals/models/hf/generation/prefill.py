@@ -70,12 +70,8 @@ def prompt_groups(
     After sorting, the common lengths of neighbouring prompts describe the whole prefix
     tree. Prompts with the same shared prefix are adjacent, and a prefix comes before
     its extensions. Longest first otherwise: sequences that start last finish last and
-    should be short.
-
-    Args:
-        prompts: (T,) ids each, at least one.
-        costs: Tokens of each when it is done.
-        pays: Tokens that a branch must save.
+    should be short. ``prompts``: (T,) ids each, at least one. ``costs``: tokens of each
+    when it is done. ``pays``: tokens that a branch must save.
     """
     members = _distinct(prompts)
     if not members:
@@ -99,7 +95,6 @@ def _distinct(prompts: Sequence[Ids]) -> list[list[int]]:
 
 
 def _root(texts: Sequence[Ids], pays: int) -> _Node:
-    """The tree of kept prefixes."""
     shared = [_n_common(a, b) for a, b in pairwise(texts)]
     path = [_Node(0)]
     for i, (left, right) in enumerate(zip([0, *shared], [*shared, 0], strict=True)):
@@ -112,7 +107,6 @@ def _root(texts: Sequence[Ids], pays: int) -> _Node:
 
 
 def _close(path: list[_Node], depth: int, pays: int) -> None:
-    """Close all prefixes of the path that are longer than ``depth``."""
     while path[-1].depth > depth:
         node = path.pop()
         if path[-1].depth < depth:
@@ -263,11 +257,8 @@ class Prefiller:
         self, rows: Sequence[Ids], start: int, most: int
     ) -> tuple[Tensor, States]:
         """Prefill rows after ``start`` cached tokens; a single row in chunks of
-        ``most`` tokens, if not 0.
-
-        Returns:
-            (B, V) float32 logits after each row, and the states of both together.
-        """
+        ``most`` tokens, if not 0. Returns (B, V) float32 logits after each row, and the
+        states of both together."""
         width = max(len(row) for row in rows)
         ids = np.zeros((len(rows), width), dtype=np.int64)
         for i, row in enumerate(rows):
@@ -314,7 +305,6 @@ class Prefiller:
 
 
 def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:
-    """Number of leading prompts that equal ``prompt``."""
     for i, one in enumerate(prompts):
         if not np.array_equal(one, prompt):
             return i

@@ -83,38 +83,27 @@ class SamplingParams:
 
 def sampling_params_of(
     request: Generate, config: Any, slow: Collection[str] = ()
-) -> SamplingParams | InvalidRequestError:
-    """The settings of a request, or why it has none: an option does not exist, or a
-    value means nothing. ``None`` is an option that is not given.
-
-    Args:
-        config: The model's ``generation_config``.
-        slow: Options that only ``generate`` supports.
-    """
-    options = dict(request.options)
-    # The response format is a hint: its parser checks the completion strictly.
-    options.pop("response_format", None)
-    options.pop(FITTING, None)
-    options = without_tools(options)  # they are part of the prompt
+) -> SamplingParams:
+    """The settings of a request. ``None`` is an option that is not given. ``slow``:
+    options of ``config``, the model's ``generation_config``, that only ``generate``
+    supports. Raises ``InvalidRequestError`` if an option does not exist, or a value
+    means nothing."""
+    # Tools and images are part of the prompt. The response format is a hint: its parser
+    # checks the completion strictly.
+    options = without_tools(dict(request.options))
+    for name in ("response_format", FITTING, *IMAGE_OPTIONS):
+        options.pop(name, None)
     seed = options.pop(SEED, None)  # part of the request's own seed
     n_top = options.pop(TOP_LOGPROBS, None) or 0
-    for name in IMAGE_OPTIONS:
-        options.pop(name, None)  # empty; images are part of the prompt
     if GRAMMAR in options:
-        return InvalidRequestError(
+        raise InvalidRequestError(
             "this model cannot be held to a grammar; an openai: model of a server with "
             "structured outputs can"
         )
-    problem = unknown(options) or bad_value(
-        {
-            **options,
-            "temperature": request.temperature,
-            TOP_LOGPROBS: n_top,
-            SEED: seed,
-        }
-    )
+    own = {"temperature": request.temperature, TOP_LOGPROBS: n_top, SEED: seed}
+    problem = unknown(options) or bad_value({**options, **own})
     if problem:
-        return InvalidRequestError(problem)
+        raise InvalidRequestError(problem)
     sample = options.pop("do_sample", True) and request.temperature > 0
     chosen: dict[str, Any] = {}
     for name, usual in DEFAULTS.items():
@@ -126,7 +115,7 @@ def sampling_params_of(
     # The options are right, so that a fault is the model's own.
     problem = bad_value(chosen)
     if problem:
-        return InvalidRequestError(f"in the model's generation_config {problem}")
+        raise InvalidRequestError(f"in the model's generation_config {problem}")
     others = {k: v for k, v in options.items() if is_slow(k) and v is not None}
     unused = set() if sample else ONLY_DRAWING
     return SamplingParams(
@@ -206,15 +195,8 @@ class TokenHistory:
 
 
 def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Tensor:
-    """The next token of each row.
-
-    Args:
-        logits: (B, V) float32.
-        points: B random numbers from 0 to 1; none for greedy decoding.
-
-    Returns:
-        (B,) int64.
-    """
+    """The next token of each row. ``logits``: (B, V) float32. ``points``: B random
+    numbers from 0 to 1; none for greedy decoding. Returns (B,) int64."""
     if params.temperature == 0:
         return logits.argmax(dim=-1)
     scores = logits / float(params.temperature)
@@ -244,12 +226,8 @@ def _most_likely(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
-    """The ``n`` likeliest tokens of each row with their log-probabilities.
-
-    Args:
-        logits: (B, V).
-        n: Number of tokens, 0 for none.
-    """
+    """The ``n`` likeliest tokens of each row with their log-probabilities. ``logits``:
+    (B, V). ``n``: number of tokens, 0 for none."""
     if not n:
         return [[]] * len(logits)
     logprobs = logits.float().log_softmax(dim=-1)

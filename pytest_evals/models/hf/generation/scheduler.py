@@ -176,7 +176,6 @@ class Scheduler:
                 n -= 1
 
     def _n_entering(self) -> int:
-        """Number of waiting sequences to admit now."""
         if not self._waiting:
             return 0
         budget, n = self._budget, len(self._rows)
@@ -291,7 +290,6 @@ class Scheduler:
         _share(self._rows, begun)
 
     def _make_room(self) -> None:
-        """Preempt sequences that exceed the memory budget."""
         n = len(self._rows)
         width = max(row.length for row in self._rows)
         while self._budget.overflows(n, width):
@@ -319,7 +317,6 @@ class Scheduler:
     def _chosen(
         self, logits: Tensor, rows: Sequence[SequenceState], first: int
     ) -> NextTokens:
-        """Select the next token of each row, starting at ``first``."""
         points = [row.point() for row in rows] if self._params.temperature else []
         with torch.inference_mode():
             finite = ~logits.isnan().any(dim=-1)
@@ -372,14 +369,12 @@ class Scheduler:
 
 
 def _same(one: SequenceState, other: SequenceState) -> bool:
-    """Whether two sequences have the same prompt to prefill."""
     if one.tokens or other.tokens:
         return False
     return np.array_equal(one.prompt, other.prompt)
 
 
 def _share(rows: Sequence[SequenceState], begun: float) -> None:
-    """Distribute the elapsed time evenly over the sequences."""
     part = (time.perf_counter() - begun) / len(rows)
     for row in rows:
         row.elapsed_s += part

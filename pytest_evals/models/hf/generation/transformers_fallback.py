@@ -61,13 +61,9 @@ class TransformersGenerator:
         inputs: Mapping[str, Tensor],
         params: SamplingParams,
     ) -> Sequence[SequenceState]:
-        """Append the new tokens of sequences; return them.
-
-        Args:
-            rows: One sequence, if a setting is slow.
-            inputs: Arguments of the model on its device: ``input_ids`` (B, T), padded
-                on the left, and others.
-        """
+        """Append the new tokens of sequences; return them. ``rows``: one sequence, if a
+        setting is slow. ``inputs``: arguments of the model on its device: ``input_ids``
+        (B, T), padded on the left, and others."""
         n_prompt, n_top = inputs["input_ids"].shape[1], params.top_logprobs
         steps = _RowSteps(rows, self._ends, self._encoder)
         given: dict[str, Any] = {
@@ -177,7 +173,6 @@ class _FirstRowStops(StoppingCriteria):
         self._span = len(encoder.encode([string], specials=False)[string]) + 2
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
-        """(B,) whether each of the rows ends, (B, T) ``input_ids``."""
         tail = input_ids[0, self._n_prompt :][-self._span :].tolist()
         (text,) = self._encoder.decode_all([tail])
         done = self._string in text

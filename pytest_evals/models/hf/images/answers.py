@@ -18,13 +18,12 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.engine.generation_options import slow_settings
-from pytest_evals.models.hf.generation.engine import GenerationEngine
-from pytest_evals.models.hf.generation.generator import generation_input, response_of
+from pytest_evals.models.hf.generation.engine import GenerationEngine, GenerationJob
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     sampling_params_of,
 )
-from pytest_evals.models.hf.images.runner import BatchRunner, ImageRuntime, error_at
+from pytest_evals.models.hf.images.runner import BatchRunner, ImageRuntime
 from pytest_evals.models.hf.images.scoring import ContextJob, ContinuationRunner
 from pytest_evals.models.images.processor import IDS, EncodedPrompts
 from pytest_evals.models.images.prompts import ImagePrompt, max_new_tokens
@@ -39,6 +38,11 @@ class TextJob(NamedTuple):
     request: Generate
     prompt: ImagePrompt
     params: SamplingParams
+
+    @property
+    def positions(self) -> tuple[int]:
+        """The position of the request."""
+        return (self.position,)
 
 
 class TextRunner(BatchRunner[TextJob]):
@@ -60,19 +64,12 @@ class TextRunner(BatchRunner[TextJob]):
 
     def _run(self, encoded: EncodedPrompts, jobs: Sequence[TextJob]) -> list[Answer]:
         lengths, ids = encoded.lengths, encoded.tensors[IDS].numpy().astype(np.int32)
-        writings = [
-            generation_input(job.request, row[len(row) - n :], self._limit(job, n))
+        asked = [
+            GenerationJob(job.position, job.request, row[-n:], self._limit(job, n), n)
             for job, row, n in zip(jobs, ids, lengths, strict=True)
         ]
         inputs = self._runtime.placed(encoded)
-        texts = self._engine.write_batch(writings, inputs, jobs[0].params)
-        return [
-            (job.position, response_of(text, n))
-            for job, text, n in zip(jobs, texts, lengths, strict=True)
-        ]
-
-    def _errors(self, job: TextJob, why: str) -> list[Answer]:
-        return [error_at(job.position, why)]
+        return self._engine.answer_batch(asked, inputs, jobs[0].params)
 
 
 class ImageAnswers:
@@ -80,13 +77,9 @@ class ImageAnswers:
 
     def __init__(self, runtime: ImageRuntime, engine: GenerationEngine) -> None:
         self._runtime = runtime
+        self.notes = runtime.notes
         self._texts = TextRunner(runtime, engine)
         self._continuations = ContinuationRunner(runtime)
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """Warnings about the results so far."""
-        yield from self._runtime.notes
 
     def answer(self, requests: Mapping[int, Request]) -> Iterator[Sequence[Answer]]:
         """Responses with the positions of their requests, batch by batch."""
@@ -101,23 +94,21 @@ class ImageAnswers:
                     groups.setdefault(job.params, []).append(job)
             except DocumentError as error:
                 yield [(position, Response(error=str(error)))]
-        self._runtime.notes |= self._runtime.prompts.notes
+        self.notes |= self._runtime.prompts.notes
         if contexts:
             jobs = [*contexts.values()]
             longest = max(len(job.ids) for job in jobs)
             yield from self._continuations.run(jobs, longest)
         for params, texts in groups.items():
             longest = max(job.request.max_tokens for job in texts)
+            # Results of sampling and of beam search would depend on the batch.
             singly = bool(params.temperature or params.slow)
             yield from self._texts.run(texts, longest, singly=singly)
 
     def _job(self, position: int, request: Generate) -> TextJob:
         config = self._runtime.model.generation_config
         params = sampling_params_of(request, config, slow_settings(config))
-        if isinstance(params, InvalidRequestError):
-            raise params
-        prompt = self._runtime.prompts.of(request)
-        return TextJob(position, request, prompt, params)
+        return TextJob(position, request, self._runtime.prompts.of(request), params)
 
     def _add(
         self,

@@ -35,100 +35,33 @@ from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
-from pytest_evals.models.tokens.settings import ImageSettings
-
-
-class EncodedBatch(NamedTuple):
-    """Some prompts by their numbers, with their tensors; or a prompt's error."""
-
-    numbers: Sequence[int]
-    encoded: EncodedPrompts | DocumentError
-
-
-class ImageBatches:
-    """Decodes and encodes prompts with images in a thread, one batch ahead of the
-    model."""
-
-    def __init__(self, processor: ImageProcessor, settings: ImageSettings) -> None:
-        self._processor = processor
-        self._cache = ImageCache(settings)
-
-    def encoded(
-        self, prompts: Sequence[ImagePrompt], n_rows: Callable[[], int]
-    ) -> Iterator[EncodedBatch]:
-        """Yield batches of neighbouring prompts.
-
-        Args:
-            n_rows: Most rows of the next batch.
-        """
-        waiting = deque(range(len(prompts)))
-        with ThreadPoolExecutor(1, thread_name_prefix="evals-images") as pool:
-            coming = deque[Future[deque[EncodedBatch]]]()
-            while waiting or coming:
-                ready = coming.popleft().result() if coming else None
-                if waiting:
-                    some = _next(waiting, prompts, n_rows())
-                    coming.append(pool.submit(self._batches, some, prompts))
-                while ready:
-                    yield ready.popleft()
-
-    def again(
-        self, numbers: Iterable[int], prompts: Sequence[ImagePrompt]
-    ) -> Iterator[EncodedBatch]:
-        """Yield prompts as batches of one."""
-        for number in numbers:
-            yield from self._batches([number], prompts)
-
-    def _batches(
-        self, numbers: Sequence[int], prompts: Sequence[ImagePrompt]
-    ) -> deque[EncodedBatch]:
-        found = deque[EncodedBatch]()
-        images, known = [], []
-        for number in numbers:
-            try:
-                images.append(self._cache.images(prompts[number].images))
-                known.append(number)
-            except DocumentError as error:
-                found.append(EncodedBatch([number], error))
-        self._cache.keep([prompts[number].images for number in numbers])
-        if known:
-            found += self._processed(known, images, prompts)
-        return found
-
-    def _processed(
-        self,
-        numbers: Sequence[int],
-        images: Sequence[Sequence[object]],
-        prompts: Sequence[ImagePrompt],
-    ) -> Iterator[EncodedBatch]:
-        """One batch; if the processor refuses it, each prompt alone."""
-        try:
-            encoded = self._processor.encode([prompts[n] for n in numbers], images)
-            yield EncodedBatch(numbers, encoded)
-        except DocumentError as error:
-            if len(numbers) == 1:
-                yield EncodedBatch(numbers, error)
-                return
-            for number, some in zip(numbers, images, strict=True):
-                yield from self._processed([number], [some], prompts)
-
-
-def _next(
-    waiting: deque[int], prompts: Sequence[ImagePrompt], n_rows: int
-) -> list[int]:
-    """The next prompts, at most so many, with equal rules for their first token."""
-    some = [waiting.popleft()]
-    while (
-        waiting
-        and len(some) < n_rows
-        and prompts[waiting[0]].is_bare == prompts[some[0]].is_bare
-    ):
-        some.append(waiting.popleft())
-    return some
-
 
 MAX_ROWS = {"cpu": 8}  # Most rows of a batch; 64 on a GPU
 TESTED_ROWS = 2  # Rows of the first batch, which is tested
+
+
+class ImageJob(Protocol):
+    """Something to compute after a prompt with images."""
+
+    @property
+    def prompt(self) -> ImagePrompt:
+        """The prompt."""
+        ...
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """The positions of its requests."""
+        ...
+
+
+J = TypeVar("J", bound=ImageJob)
+
+
+class EncodedBatch(NamedTuple, Generic[J]):
+    """Some jobs with the tensors of their prompts; or a job with its error."""
+
+    jobs: Sequence[J]
+    encoded: EncodedPrompts | DocumentError
 
 
 class ImageRuntime:
@@ -146,6 +79,7 @@ class ImageRuntime:
         self.model = loaded.model
         self.encoder = encoder
         self.notes: dict[str, None] = {}  # Warnings about the results so far
+        self._cache = ImageCache(loaded.settings)
         self._counters = counters
         self._batch_tokens = batch_tokens
         self._longest = 0
@@ -160,10 +94,49 @@ class ImageRuntime:
         """Makes prompts of requests."""
         return self.processor.prompts()
 
-    @cached_property
-    def batches(self) -> ImageBatches:
-        """Decodes and encodes."""
-        return ImageBatches(self.processor, self.loaded.settings)
+    def batches(
+        self, jobs: Iterable[J], n_rows: Callable[[], int]
+    ) -> Iterator[EncodedBatch[J]]:
+        """Batches of neighbouring jobs, whose images are decoded in a thread, one batch
+        ahead of the model. ``n_rows``: most rows of the next batch."""
+        waiting = deque(jobs)
+        with ThreadPoolExecutor(1, thread_name_prefix="evals-images") as pool:
+            coming = deque[Future[deque[EncodedBatch[J]]]]()
+            while waiting or coming:
+                ready = coming.popleft().result() if coming else None
+                if waiting:
+                    coming.append(pool.submit(self.encoded, _next(waiting, n_rows())))
+                while ready:
+                    yield ready.popleft()
+
+    def encoded(self, jobs: Sequence[J]) -> deque[EncodedBatch[J]]:
+        """The batch of some jobs, and errors of others."""
+        found = deque[EncodedBatch[J]]()
+        images, known = [], []
+        for job in jobs:
+            try:
+                images.append(self._cache.images(job.prompt.images))
+                known.append(job)
+            except DocumentError as error:
+                found.append(EncodedBatch([job], error))
+        self._cache.keep([job.prompt.images for job in jobs])
+        if known:
+            found += self._processed(known, images)
+        return found
+
+    def _processed(
+        self, jobs: Sequence[J], images: Sequence[Sequence[object]]
+    ) -> Iterator[EncodedBatch[J]]:
+        """One batch; if the processor refuses it, each prompt alone."""
+        try:
+            encoded = self.processor.encode([job.prompt for job in jobs], images)
+            yield EncodedBatch(jobs, encoded)
+        except DocumentError as error:
+            if len(jobs) == 1:
+                yield EncodedBatch(jobs, error)
+                return
+            for job, some in zip(jobs, images, strict=True):
+                yield from self._processed([job], [some])
 
     def n_rows(self, n_new: int) -> int:
         """Most rows of the next batch, of which each gets up to ``n_new`` tokens."""
@@ -205,16 +178,13 @@ class ImageRuntime:
         return on_device(encoded.tensors, self.model.device, self.model.dtype)
 
 
-class ImageJob(Protocol):
-    """Something to compute after a prompt with images."""
-
-    @property
-    def prompt(self) -> ImagePrompt:
-        """The prompt."""
-        ...
-
-
-J = TypeVar("J", bound=ImageJob)
+def _next(waiting: deque[J], n_rows: int) -> list[J]:
+    """The next jobs, at most so many, with equal rules for their first token."""
+    some = [waiting.popleft()]
+    is_bare = some[0].prompt.is_bare
+    while waiting and len(some) < n_rows and waiting[0].prompt.is_bare == is_bare:
+        some.append(waiting.popleft())
+    return some
 
 
 class BatchRunner(Generic[J]):
@@ -227,75 +197,61 @@ class BatchRunner(Generic[J]):
     def run(
         self, jobs: Sequence[J], n_new: int, *, singly: bool = False
     ) -> Iterator[Sequence[Answer]]:
-        """Responses by position, batch by batch.
-
-        Args:
-            n_new: Most tokens that a row gets.
-            singly: Whether each job runs alone.
-        """
+        """Responses by position, batch by batch. A row gets up to ``n_new`` tokens.
+        ``singly``: whether each job runs alone."""
 
         def n_rows() -> int:
             alone = singly or self._may_batch is False
             return 1 if alone else self._runtime.n_rows(n_new)
 
-        prompts = [job.prompt for job in jobs]
-        for batch in self._runtime.batches.encoded(prompts, n_rows):
-            yield self._answers(batch, jobs)
+        for batch in self._runtime.batches(jobs, n_rows):
+            yield self._answers(batch)
 
-    def _answers(self, batch: EncodedBatch, jobs: Sequence[J]) -> Sequence[Answer]:
-        some, encoded = [jobs[number] for number in batch.numbers], batch.encoded
+    def _answers(self, batch: EncodedBatch[J]) -> Sequence[Answer]:
+        jobs, encoded = batch
         if isinstance(encoded, DocumentError):
-            return [one for job in some for one in self._errors(job, str(encoded))]
-        sized = zip(some, encoded.lengths, strict=True)
+            return _errors(jobs, str(encoded))
         n = max(encoded.lengths)
         why = f"{n} tokens, images included, do not fit into the device's memory"
         try:
-            for job, length in sized:
+            for job, length in zip(jobs, encoded.lengths, strict=True):
                 self._check(job, length)
-            if len(some) == 1 or self._is_exact(batch, encoded, jobs):
+            if len(jobs) == 1 or self._is_exact(jobs, encoded):
                 self._runtime.count(encoded)
-                done = or_none(lambda: self._run(encoded, some))
+                done = or_none(lambda: self._run(encoded, jobs))
                 if done is not None:
                     return done
                 self._runtime.halve()
         except InvalidRequestError as error:
             why = str(error)
-        if len(some) == 1:
-            return self._errors(some[0], why)
-        singles = self._singles(batch, jobs)
-        return [answer for one in singles for answer in self._answers(one, jobs)]
+        if len(jobs) == 1:
+            return _errors(jobs, why)
+        singles = self._singles(jobs)
+        return [answer for one in singles for answer in self._answers(one)]
 
-    def _is_exact(
-        self, batch: EncodedBatch, encoded: EncodedPrompts, jobs: Sequence[J]
-    ) -> bool:
+    def _is_exact(self, jobs: Sequence[J], encoded: EncodedPrompts) -> bool:
         """Whether a batch gives the logits of single calls; tested once."""
         if self._may_batch is None:
-            self._may_batch = self._tested(batch, encoded, jobs)
+            self._may_batch = self._tested(jobs, encoded)
             if not self._may_batch:
                 self._runtime.notes[_ALONE] = None
         return self._may_batch
 
-    def _tested(
-        self, batch: EncodedBatch, encoded: EncodedPrompts, jobs: Sequence[J]
-    ) -> bool:
-        some = [jobs[number] for number in batch.numbers]
-        singles = [*self._singles(batch, jobs)]
+    def _tested(self, jobs: Sequence[J], encoded: EncodedPrompts) -> bool:
         alone = [
-            self._logits(one.encoded, [job])[0]
-            for one, job in zip(singles, some, strict=True)
+            self._logits(one.encoded, one.jobs)[0]
+            for one in [*self._singles(jobs)]
             if isinstance(one.encoded, EncodedPrompts)
         ]
-        found = or_none(lambda: self._logits(encoded, some))
+        found = or_none(lambda: self._logits(encoded, jobs))
         return found is not None and all(
             relative_error(one, other) <= tolerance(self._runtime.model)
             for one, other in zip(found, alone, strict=True)
         )
 
-    def _singles(
-        self, batch: EncodedBatch, jobs: Sequence[J]
-    ) -> Iterator[EncodedBatch]:
-        prompts = [job.prompt for job in jobs]
-        return self._runtime.batches.again(batch.numbers, prompts)
+    def _singles(self, jobs: Sequence[J]) -> Iterator[EncodedBatch[J]]:
+        for job in jobs:
+            yield from self._runtime.encoded([job])
 
     @abstractmethod
     def _check(self, job: J, n_prompt: int) -> None:
@@ -310,14 +266,9 @@ class BatchRunner(Generic[J]):
     def _run(self, encoded: EncodedPrompts, jobs: Sequence[J]) -> list[Answer]:
         """Responses to a batch."""
 
-    @abstractmethod
-    def _errors(self, job: J, why: str) -> list[Answer]:
-        """Error responses."""
 
-
-def error_at(position: int, why: str) -> Answer:
-    """An error response."""
-    return position, Response(error=why)
+def _errors(jobs: Iterable[ImageJob], why: str) -> list[Answer]:
+    return [(i, Response(error=why)) for job in jobs for i in job.positions]
 
 
 _ALONE = (

@@ -24,9 +24,7 @@ from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.forward import LogitsChunk, relative_error, tolerance
 from pytest_evals.models.hf.images.runner import (
     BatchRunner,
-    EncodedBatch,
     ImageRuntime,
-    error_at,
 )
 from pytest_evals.models.hf.scoring.padded_strategy import (
     SpanTargets,
@@ -61,6 +59,11 @@ class ContextJob(NamedTuple):
         """A continuation; its last token is not read by the model."""
         return self.members[0][1]
 
+    @property
+    def positions(self) -> list[int]:
+        """The positions of the requests."""
+        return [position for position, _ in self.members]
+
 
 class ContinuationRunner(BatchRunner[ContextJob]):
     """Computes log-probabilities of continuations."""
@@ -83,16 +86,11 @@ class ContinuationRunner(BatchRunner[ContextJob]):
                 "  fix: set max_pixels or image_max_side"
             )
 
-    def _tested(
-        self,
-        batch: EncodedBatch,
-        encoded: EncodedPrompts,
-        jobs: Sequence[ContextJob],
-    ) -> bool:
-        first = next(self._singles(batch, jobs)).encoded
+    def _tested(self, jobs: Sequence[ContextJob], encoded: EncodedPrompts) -> bool:
+        first = next(self._singles(jobs)).encoded
         if isinstance(first, EncodedPrompts):
-            self._choose(first, jobs[batch.numbers[0]].ids)
-        return self._fill is not None and super()._tested(batch, encoded, jobs)
+            self._choose(first, jobs[0].ids)
+        return self._fill is not None and super()._tested(jobs, encoded)
 
     def _logits(
         self, encoded: EncodedPrompts, jobs: Sequence[ContextJob]
@@ -114,9 +112,6 @@ class ContinuationRunner(BatchRunner[ContextJob]):
             for job, logits, n in rows
             for answer in _scored(job, logits, n, share)
         ]
-
-    def _errors(self, job: ContextJob, why: str) -> list[Answer]:
-        return [error_at(position, why) for position, _ in job.members]
 
     def _choose(self, encoded: EncodedPrompts, ids: Ids) -> None:
         """Choose once, with a single prompt, how logits are computed."""
@@ -182,7 +177,6 @@ class ContinuationRunner(BatchRunner[ContextJob]):
         return made
 
     def _forced(self, encoded: EncodedPrompts, ids: Ids) -> Tensor:
-        """(N, V): the logits of a single row, step by step."""
         forced = _Forced(ids, encoded.tensors[IDS].shape[1])
         return torch.cat(self._runtime.logits(encoded, len(ids), forced))
 
@@ -195,7 +189,6 @@ class _Forced(LogitsProcessor):
         self._n_prompt = n_prompt
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(B, V) scores."""
         allowed = self._ids[input_ids.shape[1] - self._n_prompt]
         found = torch.full_like(scores, -torch.inf)
         found[:, allowed] = 0.0

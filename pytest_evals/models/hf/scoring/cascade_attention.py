@@ -48,8 +48,6 @@ class Scores(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Rows with the keys and values of their prefix."""
-
     rows: slice
     layers: Layers
 
@@ -65,14 +63,10 @@ class CascadeAttention:
         prefixes: Sequence[Layers],
         lined_up: bool,
     ) -> None:
-        """The attention of a batch.
-
-        Args:
-            prefixes: Keys and values of each prefix in the cache.
-            lined_up: Whether layers pass the keys and values of all prefixes and then
-                of all rows as one sequence, because they differ from those in the
-                cache.
-        """
+        """The attention of a batch. ``prefixes``: keys and values of each prefix in the
+        cache. ``lined_up``: whether layers pass the keys and values of all prefixes and
+        then of all rows as one sequence, because they differ from those in the
+        cache."""
         self._config = config
         self._lined_up = lined_up
         self._kinds = kinds

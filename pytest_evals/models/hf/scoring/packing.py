@@ -119,7 +119,6 @@ def _place(trie: Trie, members: Numbers, home: _Open) -> None:
 
 
 def _common(trie: Trie, start: int, stop: int) -> int:
-    """Length of the common prefix of these neighbours."""
     if stop - start == 1:
         return int(trie.lengths[start])
     return int(trie.shared[start + 1 : stop].min())
@@ -135,7 +134,6 @@ def _n_rows(n: int, n_own: int, n_again: int, width: int) -> int:
 
 
 def _unscored(scored_from: Numbers) -> int:
-    """Length of the prefix that most of the sequences do not score."""
     place = len(scored_from) // OUTSIDERS
     return int(np.partition(scored_from, place)[place])
 

@@ -153,7 +153,6 @@ class PaddedStrategy:
     def _run(
         self, rows: Sequence[PaddedRow], spans: Sequence[ScoredSpan]
     ) -> dict[int, SpanScore]:
-        """Score a batch of rows: position of a span → its score."""
         width = max(len(row.inputs) for row in rows)
         ids = np.zeros((len(rows), width), dtype=np.int64)
         spots = []

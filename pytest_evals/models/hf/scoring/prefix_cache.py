@@ -95,11 +95,8 @@ class PrefixCache:
 
     def over(self, prefix: Ids, part: Callable[[int], int]) -> Any:
         """A cache of a prefix for one forward pass; ``None`` for an empty prefix.
-
-        Args:
-            prefix: (P,) ids.
-            part: Tokens that are there → tokens that may be read after them at a time.
-        """
+        ``prefix``: (P,) ids. ``part``: tokens that are there → tokens that may be read
+        after them at a time."""
         if len(prefix) == 0:
             return None
         common = common_length(self._tokens, prefix)

@@ -119,13 +119,9 @@ class LongContextStrategy:
         *,
         mixes: bool = False,
     ) -> None:
-        """Select the strategy by the length of each sequence.
-
-        Args:
-            path: For those up to ``length``.
-            length: Tokens.
-            mixes: Whether ``other`` takes sequences of different lengths in one pass.
-        """
+        """Select the strategy by the length of each sequence. ``path``: for those up to
+        ``length`` tokens. ``mixes``: whether ``other`` takes sequences of
+        different lengths in one pass."""
         self.name = path.name
         self._path = path
         self._other = other
@@ -156,8 +152,6 @@ class LongContextStrategy:
 
 
 class _Candidate(NamedTuple):
-    """A fast strategy that a model may or may not support."""
-
     name: str
     see: ViewBuilder
     n_kinds: int
@@ -170,7 +164,6 @@ class _Candidate(NamedTuple):
 
     @property
     def tried(self) -> _Candidate:
-        """The candidate of the self-test."""
         if self.trial is None:
             return self
         return self._replace(see=self.trial, least=0)
