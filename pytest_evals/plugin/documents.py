@@ -8,6 +8,7 @@ are created on first access, and unchanged ones can be released.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -128,6 +129,8 @@ class EvalFile(pytest.File):
         for editors."""
         return {}
 
+    _requested: Iterable[str] = ()
+    """Fixtures that its documents request besides those of models."""
     per_document = False
     """Whether each document is set up, and not only the first one of the file."""
 
@@ -155,17 +158,28 @@ class EvalFile(pytest.File):
         return self._definition
 
     def fixtureinfo(self, item: DocItem) -> Any:
-        """Return the fixture info that all documents of this file share.
-
-        pytest has no public API for fixtures of an item that is not a function; doctest
-        uses the same private one.
-        """
+        """Return the fixture info that all documents of this file share."""
         if not hasattr(self, "_fixtureinfo"):
-            manager = self.session._fixturemanager
-            self._fixtureinfo = manager.getfixtureinfo(
-                node=item, func=_wants_models, cls=None
-            )
+            names = dict.fromkeys(("eval_model", "eval_judge", *self._requested))
+            self._fixtureinfo = fixtures_named(names, item)
         return self._fixtureinfo
+
+
+def fixtures_named(names: Iterable[str], item: pytest.Item) -> Any:
+    """Return pytest's information about fixtures that an item requests by name.
+
+    pytest has no public API for fixtures of an item that is not a function; doctest
+    uses the same private one.
+    """
+
+    def requesting() -> None:
+        pass
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    vars(requesting)["__signature__"] = inspect.Signature(parameters)
+    manager: Any = item.session._fixturemanager
+    return manager.getfixtureinfo(node=item, func=requesting, cls=None)
 
 
 def marks_of(task: Task) -> list[pytest.Mark]:
@@ -174,10 +188,6 @@ def marks_of(task: Task) -> list[pytest.Mark]:
 
 
 _NO_SCORE = frozenset({"error", "unscored"})
-
-
-def _wants_models(eval_model: object, eval_judge: object) -> None:
-    """The signature of a document, for its fixtures."""
 
 
 class _Container(NamedTuple):

@@ -24,21 +24,14 @@ def eval_model(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> M
     Override it in a conftest.py to return any object with a ``name`` and an ``answer``
     method, for the whole session or for one folder.
     """
-    from pytest_evals.plugin.session import SESSION
-    from pytest_evals.plugin.settings.run_options import answers_of, full_spec
+    from pytest_evals.plugin.settings.run_options import full_spec
     from pytest_evals.run.readiness import NO_MODEL
 
-    session, options = (
-        pytestconfig.stash.get(SESSION, None),
-        pytestconfig.stash[OPTIONS],
-    )
+    options = pytestconfig.stash[OPTIONS]
     tested = getattr(request, "param", options.models[0] if options.models else None)
     if tested is None:
         raise OptionError(NO_MODEL)
-    answers = session.run.inference.answers if session else answers_of(pytestconfig)
-    model = answers.named(full_spec(options, tested.spec))
-    request.addfinalizer(model.close)
-    return model
+    return _opened(request, full_spec(options, tested.spec))
 
 
 @pytest.fixture(scope="session")
@@ -47,21 +40,23 @@ def eval_judge(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> M
 
     Override it in a conftest.py, as ``eval_model``.
     """
-    from pytest_evals.plugin.session import SESSION
-    from pytest_evals.plugin.settings.run_options import answers_of
     from pytest_evals.run.readiness import NO_JUDGE
 
-    session, options = (
-        pytestconfig.stash.get(SESSION, None),
-        pytestconfig.stash[OPTIONS],
-    )
-    spec = options.judge
-    if not spec:
+    options = pytestconfig.stash[OPTIONS]
+    if not options.judge:
         raise OptionError(NO_JUDGE)
-    if spec == options.model:
+    if options.judge == options.model:
         tested: Model = request.getfixturevalue("eval_model")
         return tested
-    answers = session.run.inference.answers if session else answers_of(pytestconfig)
+    return _opened(request, options.judge)
+
+
+def _opened(request: pytest.FixtureRequest, spec: str) -> Model:
+    from pytest_evals.plugin.session import SESSION
+    from pytest_evals.plugin.settings.run_options import answers_of
+
+    session = request.config.stash.get(SESSION, None)
+    answers = session.run.inference.answers if session else answers_of(request.config)
     model = answers.named(spec)
     request.addfinalizer(model.close)
     return model

@@ -39,11 +39,11 @@ class TaskFile(EvalFile):
         if session.is_first:
             refuse_early(self.config, session.tested)
         self.add_marker("evals")
-        if self._has_failed():
+        failed = session.shared.failed_files
+        if not session.is_first and self.path in failed:  # the first model reports it
             return []
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
-        failed = session.shared.failed_files
         failed.add(self.path)
         runs = session.load(self.path, self.ihook, self.nodeid)
         failed.remove(self.path)
@@ -55,11 +55,6 @@ class TaskFile(EvalFile):
                 gates += self.gates(run)
         self.collected = [*nodes, *gates]
         return self.collected
-
-    def _has_failed(self) -> bool:
-        """Whether the file cannot be read, as the node of the first model reports."""
-        evals = self.evals
-        return not evals.is_first and self.path in evals.shared.failed_files
 
     def gates(self, run: TaskRun) -> list[TaskGates]:
         """Return the collector of a task's gates, if it has any."""
@@ -94,10 +89,11 @@ class GroupNode(pytest.Collector):
     defines them.
     """
 
+    evals: EvalSession
+
     def __init__(self, *, run: GroupRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.run = run
-        self.evals = evals_of(kwargs["parent"])
+        self.run, self.evals = run, kwargs["parent"].evals
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Return the documents of all members, their gates, and then its own gates."""
@@ -125,12 +121,6 @@ class GroupNode(pytest.Collector):
         return GroupNode.from_parent(parent, name=run.name, run=run)
 
 
-def evals_of(node: object) -> EvalSession:
-    """Return the state of the model of a node: a file, a group or a document."""
-    found: EvalSession = node.evals  # type: ignore[attr-defined]
-    return found
-
-
 def file_node(
     path: Path, near: pytest.Item | pytest.Collector, evals: EvalSession
 ) -> TaskFile:
@@ -142,12 +132,9 @@ def file_node(
     config, files = near.config, evals.files
     if path not in files:
         nodeid = file_id(path, config.rootpath)
-        place = node_of(path, near, evals.shared.folders)
-        file = place.file
+        folder, file = node_of(path, near, evals.shared.folders)
         if not isinstance(file, TaskFile) or file.evals is not evals:
-            file = TaskFile.from_parent(
-                place.folder, path=path, nodeid=nodeid, evals=evals
-            )
+            file = TaskFile.from_parent(folder, path=path, nodeid=nodeid, evals=evals)
         file.add_marker("evals")
         files[path] = file
     return cast("TaskFile", files[path])
@@ -157,11 +144,11 @@ class TaskGates(pytest.Collector):
     """The gates of a task, under its name, so that the name selects them."""
 
     parent: TaskFile
+    evals: EvalSession
 
     def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.run = run
-        self.evals = evals_of(kwargs["parent"])
+        self.run, self.evals = run, kwargs["parent"].evals
         self.own_markers.extend(marks_of(run.task))
 
     def collect(self) -> Iterator[GateItem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import eval_task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.plugin.documents import DocItem
+from pytest_evals.plugin.documents import DocItem, fixtures_named
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback
 from pytest_evals.plugin.models.compatibility import refuse_early
@@ -123,7 +123,7 @@ def load_module(path: Path, config: pytest.Config) -> None:
     """
     session = cast("Any", config.pluginmanager.getplugin("session"))
     folders = session_of(config).shared.folders
-    file = node_of(path, root_node(session, folders), folders).file
+    _, file = node_of(path, root_node(session, folders), folders)
     if not isinstance(file, pytest.Module):
         return
     report, _ = session._collect_one_node(file)
@@ -190,6 +190,7 @@ class EvalNode(TaskFile):
         self.keywords.update((mark.name, mark) for mark in self.own_markers)
         self.add_marker("evals")
         self._requested: Mapping[str, list[FunctionScorer]] = {}
+        """Fixtures of scorers, which documents request with those of models."""
         self._tasks: Sequence[Task] = ()
         self.parameters: Mapping[str, Any] = {}
         """Parameters of the function of cases, which are not fixtures."""
@@ -210,7 +211,8 @@ class EvalNode(TaskFile):
         session = self.evals
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
-        for run in session.suite.add(self._tasks, self.path, self.parent_id):
+        assert self.parent is not None
+        for run in session.suite.add(self._tasks, self.path, self.parent.nodeid):
             assert isinstance(run, TaskRun)
             known = session.evals.setdefault(run.nodeid, self)
             if session.deduplication.take(run, known):
@@ -225,7 +227,9 @@ class EvalNode(TaskFile):
 
     def _read(self) -> Sequence[Task]:
         """Return a task for each parameter set; none if the eval is not selected."""
-        self._check_marks()
+        if any(mark.name == "usefixtures" for mark in self.own_markers):
+            text = "the marker 'usefixtures' is not supported"
+            self.refuse(text, "request fixtures as arguments")
         session, found = self.evals, self.eval
         options = session.task_options
         if not options.takes([found.name, *found.settings.tags]):
@@ -233,10 +237,12 @@ class EvalNode(TaskFile):
         refuse_early(self.config, session.tested)
         variants = parameter_sets(self, found, self.refuse)
         self.parameters = variants[0].values
-        values = _CaseFixtures(self)
+        values = _case_fixtures(self)
         every = [found.parts(options, values, one) for one in variants]
         self._requested = fixtures_of_scorers([s for one in every for s in one.scorers])
-        self._check_scorer_fixtures()
+        for name, scorers in self._requested.items():
+            scope = self.fixture_scope(name, f"the scorer {scorers[0].name!r}")
+            self.per_document |= scope in ("function", "class")
         tasks = [
             replace(
                 eval_task(replace(parts, begins_early=not self.per_document), options),
@@ -246,23 +252,6 @@ class EvalNode(TaskFile):
         ]
         share = session.shared.prompts.shared_task
         return [*map(share, tasks)] if session.model else tasks
-
-    @property
-    def parent_id(self) -> str:
-        """Node id of the module."""
-        assert self.parent is not None
-        return self.parent.nodeid
-
-    def fixtureinfo(self, item: DocItem) -> Any:
-        """The fixtures of documents: the models, and those of scorers."""
-        if not hasattr(self, "_fixtureinfo"):
-            names = dict.fromkeys(("eval_model", "eval_judge", *self._requested))
-            manager = self.session._fixturemanager
-            function = _requesting(names)
-            self._fixtureinfo = manager.getfixtureinfo(
-                node=item, func=function, cls=None
-            )
-        return self._fixtureinfo
 
     def prepare(self, item: DocItem) -> None:
         """Set the values of the scorers' fixtures."""
@@ -275,18 +264,6 @@ class EvalNode(TaskFile):
                 pytest.fail(f"{item.name}: {fault}\n  fix: {_SYNC}", pytrace=False)
             for scorer in scorers:
                 scorer.values[name] = value
-
-    def _check_marks(self) -> None:
-        for mark in self.own_markers:
-            if mark.name == "usefixtures":
-                text = f"{self.eval.name}: the marker {mark.name!r} is not supported"
-                fix = "request fixtures as arguments"
-                raise TaskFileError([Problem(text, self.eval.place, fix)])
-
-    def _check_scorer_fixtures(self) -> None:
-        for name, scorers in self._requested.items():
-            scope = self.fixture_scope(name, f"the scorer {scorers[0].name!r}")
-            self.per_document |= scope in ("function", "class")
 
     def fixture_scope(self, name: str, what: str) -> str:
         """The scope of a fixture.
@@ -322,50 +299,40 @@ class EvalNode(TaskFile):
         raise TaskFileError([problem])
 
 
-class _CaseFixtures(Mapping[str, Any]):
+def _case_fixtures(node: EvalNode) -> Mapping[str, Any]:
     """Values of the fixtures that a function of cases requests.
 
     They are set up during collection. Those with the scope session are torn down after
     the last test, others at once.
     """
+    names = [one for one in node.eval.fixtures if one not in node.parameters]
+    if not names:
+        return {}
+    with _set_up(node, names) as request:
+        return {name: _case_fixture(node, request, name) for name in names}
 
-    def __init__(self, node: EvalNode) -> None:
-        self._node = node
-        self._values: dict[str, Any] = {}
-        names = [one for one in node.eval.fixtures if one not in node.parameters]
-        if names:
-            with _set_up(node, names) as request:
-                self._values = {one: self._value(request, one) for one in names}
 
-    def _value(self, request: TopRequest, name: str) -> Any:
-        node = self._node
-        scope = node.fixture_scope(name, "the case function")
-        if scope not in _CASE_SCOPES:
-            node.refuse(
-                f"the case function uses the fixture {name!r}, whose scope is {scope}",
-                "cases are collected before tests run: use the scope session, package "
-                "or module",
-            )
-        try:
-            value = request.getfixturevalue(name)
-        except FixtureLookupError as error:
-            node.refuse(f"the fixture {name!r} is not available: {error.msg}")
-        except pytest.fail.Exception as error:
-            node.refuse(f"the fixture {name!r}: {error.msg}")
-        except Exception as error:  # noqa: BLE001 - of any user code
-            node.refuse(user_fault(f"the fixture {name!r}", _from_users_code(error)))
-        if fault := _async_fault(name, value):
-            node.refuse(fault, _SYNC)
-        return value
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+def _case_fixture(node: EvalNode, request: TopRequest, name: str) -> Any:
+    scope = node.fixture_scope(name, "the case function")
+    if scope not in _CASE_SCOPES:
+        node.refuse(
+            f"the case function uses the fixture {name!r}, whose scope is {scope}",
+            "cases are collected before tests run: use the scope session, package "
+            "or module",
+        )
+    try:
+        value = request.getfixturevalue(name)
+    except FixtureLookupError as error:
+        node.refuse(f"the fixture {name!r} is not available: {error.msg}")
+    except pytest.fail.Exception as error:
+        node.refuse(f"the fixture {name!r}: {error.msg}")
+    except Exception as error:  # noqa: BLE001 - of any user code
+        entries = users_traceback(pytest.ExceptionInfo.from_exception(error))
+        error = error.with_traceback(entries[0]._rawentry)
+        node.refuse(user_fault(f"the fixture {name!r}", error))
+    if fault := _async_fault(name, value):
+        node.refuse(fault, _SYNC)
+    return value
 
 
 def _async_fault(name: str, value: Any) -> str:
@@ -378,12 +345,6 @@ def _async_fault(name: str, value: Any) -> str:
     return f"the fixture {name!r} is async, and no plugin supports it here"
 
 
-def _from_users_code(error: Exception) -> Exception:
-    """The exception with the frames from the user's code on."""
-    entries = users_traceback(pytest.ExceptionInfo.from_exception(error))
-    return error.with_traceback(entries[0]._rawentry)
-
-
 class _CaseItem(pytest.Item):
     """Requests the fixtures of cases during collection; never runs."""
 
@@ -393,9 +354,7 @@ class _CaseItem(pytest.Item):
     def __init__(self, *, names: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.funcargs: dict[str, Any] = {}
-        manager = self.session._fixturemanager
-        function = _requesting(names)
-        self._fixtureinfo = manager.getfixtureinfo(node=self, func=function, cls=None)
+        self._fixtureinfo = fixtures_named(names, self)
 
     def runtest(self) -> None:
         """Never called."""
@@ -415,15 +374,3 @@ def _set_up(node: EvalNode, names: Sequence[str]) -> Iterator[TopRequest]:
         yield TopRequest(cast("Any", item), _ispytest=True)
     finally:
         state.teardown_exact(cast("Any", node.session))
-
-
-def _requesting(names: Iterable[str]) -> Callable[..., None]:
-    """A function whose arguments have these names."""
-
-    def function() -> None:
-        pass
-
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, kind) for name in names]
-    cast("Any", function).__signature__ = inspect.Signature(parameters)
-    return function

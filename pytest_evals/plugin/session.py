@@ -7,12 +7,12 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -27,11 +27,10 @@ from pytest_evals.models.names import NamedModel
 from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.models.session_models import DocumentItem, Models, OwnModels
+from pytest_evals.plugin.models.session_models import DocumentItem, Models
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import suite_root
 from pytest_evals.plugin.settings.process import (
-    WorkerAssignment,
     is_distributed,
     load_conftests,
     selects_items,
@@ -45,7 +44,6 @@ from pytest_evals.plugin.settings.run_options import (
     task_options,
 )
 from pytest_evals.plugin.shared_state import (
-    SessionOutcome,
     SessionWarnings,
     SharedState,
     WatchedArguments,
@@ -54,7 +52,7 @@ from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.file_nodes import Deduplication, refuse_equal_ids
 from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.plugin.workers.serialization import CollectionReport, pack, unpack
-from pytest_evals.plugin.workers.sharding import Costs
+from pytest_evals.plugin.workers.sharding import Costs, Shards, shard_models
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.batches import Job
@@ -62,13 +60,9 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
-from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 from pytest_evals.store.history import EarlierRun, last_run, read_run
 from pytest_evals.store.recorded_costs import recorded_costs
-
-if TYPE_CHECKING:
-    from pytest_evals.dialects.task_index.lookup import TaskLookup
 
 _SERVED = ("openai", "python")
 """Kinds of models that take no memory of this machine's devices."""
@@ -97,26 +91,30 @@ class EvalSession:
     """A hash of the parts into which its suite is cut."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
+    news: CollectionReport | None = None
+    """The collection report that a worker has not sent yet."""
+    _is_told = False
+    """Whether a report without a record has brought it."""
+    stoppable: StoppableItems | None = None
+    """The items that early stopping skips, if it is on."""
     merged: Callable[[Job], Record] | None = None
     """Keeps and returns the record of a document, if the session merges parts."""
 
     def __init__(
         self,
         shared: SharedState[EvalSession],
-        document_lines: Callable[[Any, Record], Sequence[str]] | None = None,
+        lines: Callable[[Any, Record], Sequence[str]] | None = None,
         model: NamedModel | None = None,
     ) -> None:
-        """Create the state of a model, and add it to the session's.
-
-        Args:
-            shared: The state that all models share.
-            model: The tested model, if there are several.
+        """Create the state of a model, and add it to the session's. ``model``: the
+        tested model, if there are several.
 
         Raises:
             StoreError: The run to compare with cannot be read.
         """
-        self.shared, self.config = shared, shared.config
-        self.document_lines = document_lines
+        self.shared, self.config, self.document_lines = shared, shared.config, lines
+        self.assignment, self.selection = shared.assignment, shared.selection
+        self.task_index, self.outcome = shared.task_index, shared.outcome
         config, self.options = shared.config, shared.options
         if model is not None:
             self.options = of_model(self.options, model)
@@ -145,8 +143,9 @@ class EvalSession:
         self.suite.model = self.model
         inference = Inference(answers_of(config))
         inference.given_name = _name_of(model, options)
-        own = OwnModels(spec_of(options), options.judge, self._close_others)
-        self.models = Models(inference, own if self.model else None)
+        self.models = Models(inference)
+        if self.model:
+            self.models.open_here(spec_of(options), options.judge, self._close_others)
         self.run = Run(
             run_config(
                 config, options, self.model, is_worker=self.assignment is not None
@@ -158,11 +157,10 @@ class EvalSession:
         )
         if self.assignment is not None:
             self.run.flow.send = self._pack
-        self.stoppable = self._stoppable()
+        if self.run.early_stopping is not None and not options.validate:
+            place = self.all.index(self)
+            self.stoppable = StoppableItems(self.run, self.assignment, place, self.owns)
         self.warnings = SessionWarnings(config, self.run)
-        self.news: CollectionReport | None = None
-        self._is_told = False
-        """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
         """Files of groups that workers have reported."""
         self.gate_marks: dict[str, tuple[Any, ...]] = {}
@@ -175,36 +173,9 @@ class EvalSession:
         self.evals: dict[str, pytest.File] = {}
         """Node id of an eval in a Python module → the parent of its documents."""
 
-    def _stoppable(self) -> StoppableItems | None:
-        """Return the items that early stopping skips, if it is on."""
-        if self.run.early_stopping is None or self.options.validate:
-            return None
-        place = self.all.index(self)
-        return StoppableItems(self.run, self.assignment, place, self.owns)
-
     def owns(self, item: pytest.Item) -> bool:
         """Whether an item is a document or a gate of its model."""
         return getattr(item.parent, "evals", None) is self
-
-    @property
-    def assignment(self) -> WorkerAssignment | None:
-        """The assignment of this worker of pytest-xdist; ``None`` elsewhere."""
-        return self.shared.assignment
-
-    @property
-    def selection(self) -> Selection:
-        """The tasks that the command line selects."""
-        return self.shared.selection
-
-    @property
-    def task_index(self) -> TaskLookup:
-        """The index of task names."""
-        return self.shared.task_index
-
-    @property
-    def outcome(self) -> SessionOutcome:
-        """Why the session fails although its tests passed."""
-        return self.shared.outcome
 
     @property
     def tested(self) -> list[tuple[CachedModels, str]]:
@@ -263,10 +234,11 @@ class EvalSession:
         run = self.costs_run
         return recorded_costs(run, self.suite.tasks) if run is not None else {}
 
-    @property
-    def waves(self) -> Mapping[str, int]:
-        """The documents of each wave, see :meth:`StoppableItems.waves`."""
-        return self.stoppable.waves() if self.stoppable is not None else {}
+    def shards(self, ids: Sequence[str], n: int) -> Shards:
+        """The items of each of ``n`` workers, by their node ids."""
+        waves = [one.stoppable.waves() if one.stoppable else {} for one in self.all]
+        suites = [one.suite for one in self.all]
+        return shard_models(ids, suites, n, waves, self.recorded_costs)
 
     @property
     def part_of_run(self) -> str:

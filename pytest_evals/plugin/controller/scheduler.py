@@ -31,7 +31,6 @@ from pytest_evals.plugin.settings.option_checks import with_place
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_eval_file
 from pytest_evals.plugin.suite.task_index import names_of
-from pytest_evals.plugin.workers.sharding import shard_models
 from pytest_evals.run.batches import looked
 from pytest_evals.store.history import read_run
 
@@ -46,9 +45,7 @@ class EvalScheduling:
         self, config: pytest.Config, default: Any, folder: Path, costs: str
     ) -> None:
         """Wrap a scheduler. ``costs``: the run whose costs cut the shards, if any."""
-        self._costs = costs
-        self.config = config
-        self._folder = folder
+        self.config, self._folder, self._costs = config, folder, costs
         self._default = default
         self._session: EvalSession | None = None
         self._ids: Sequence[str] = ()
@@ -162,13 +159,7 @@ class EvalScheduling:
                 one.stoppable.start(self._ids, self._folder)
         if self._costs:
             session.costs_run = read_run(Path(self._costs))
-        shards = shard_models(
-            self._ids,
-            [one.suite for one in session.all],
-            len(nodes),
-            [one.waves for one in session.all],
-            session.recorded_costs,
-        )
+        shards = session.shards(self._ids, len(nodes))
         self._gates, self._late = shards.gates, shards.late
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(shards.shards)
@@ -177,19 +168,12 @@ class EvalScheduling:
         self._reported = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
         for one in session.all:
-            n_documents = len([*one.suite.positions(self._ids)])
-            one.run.inference.expect(n_documents if one.model else shards.n_documents)
-            self._look(one)
+            places = [*one.suite.positions(self._ids)]
+            one.run.inference.expect(len(places) if one.model else shards.n_documents)
+            # Warnings about prompts come before workers send requests.
+            look(one, ((task, r) for task, at in places for r in looked(task, at)))
             run_reference_models(one, self._ids, lambda _: self.config.hook)
         return True
-
-    def _look(self, session: EvalSession) -> None:
-        """Show warnings about prompts before workers send requests."""
-        places = session.suite.positions(self._ids)
-        rendered = (
-            (task, record) for task, index in places for record in looked(task, index)
-        )
-        look(session, rendered)
 
     def _read_tasks(self) -> EvalSession | None:
         """Read the tasks of all collected files, as the workers did."""

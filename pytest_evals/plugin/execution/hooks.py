@@ -56,7 +56,6 @@ from pytest_evals.plugin.workers.serialization import (
     GateMark,
     report_collection,
 )
-from pytest_evals.plugin.workers.sharding import shard_models
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -107,16 +106,12 @@ class SessionHooks:
         for one in self._session.all:
             if one.stoppable is not None:
                 one.stoppable.arrange(items)
-        self._prepare_reports(items, gates)
-        if waits:
-            make_lazy(items)
-
-    def _prepare_reports(self, items: list[pytest.Item], gates: frozenset[str]) -> None:
-        """Prepare the collection reports of a worker, one for each model."""
         if self._session.assignment is not None:
             marks = gate_marks_of(items)
             for one in self._session.all:
                 one.news = report_collection(one.suite, marks, gates)
+        if waits:
+            make_lazy(items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         session = self._session
@@ -150,13 +145,7 @@ class SessionHooks:
             positions = assignment.todo
             if positions is None:
                 ids = [item.nodeid for item in items]
-                shards = shard_models(
-                    ids,
-                    [one.suite for one in self._session.all],
-                    assignment.n,
-                    [one.waves for one in self._session.all],
-                    self._session.recorded_costs,
-                )
+                shards = self._session.shards(ids, assignment.n)
                 positions = shards.shards[assignment.slot]
             items = create_own(items, positions)
         if self._session.options.merge:

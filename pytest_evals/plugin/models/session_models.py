@@ -30,28 +30,13 @@ if TYPE_CHECKING:
 AnyItem = TypeVar("AnyItem", bound="DocumentItem")
 
 
-class OwnModels(NamedTuple):
-    """Models that are opened without fixtures.
-
-    Args:
-        tested: The spec of the tested model.
-        judge: That of the judge; empty without one.
-        before: Called before the tested model is opened.
-    """
-
-    tested: str
-    judge: str
-    before: Callable[[], None]
-
-
 class Models:
     """Opens the models of items, and takes their answers out of the inference."""
 
-    def __init__(self, inference: Inference, own: OwnModels | None = None) -> None:
-        """Create the models of a run. ``own``: which models to open here, if several
-        are tested: the fixture ``eval_model`` opens a single one."""
+    def __init__(self, inference: Inference) -> None:
         self.inference = inference
-        self._own = own
+        self._tested = self._judge = ""
+        self._before: Callable[[], None] = lambda: None
         self._judged: set[Definition] = set()
         """Definitions whose documents need a judge."""
         self._asked: set[Definition] = set()
@@ -69,6 +54,12 @@ class Models:
         """Models that were opened here, and not by fixtures."""
         self.refused = ""
         """Why the session must end, if a model could not be opened."""
+
+    def open_here(self, tested: str, judge: str, before: Callable[[], None]) -> None:
+        """Open the models of these specs, and not those of fixtures, as if several are
+        tested: the fixture ``eval_model`` opens a single one. ``judge`` may be empty;
+        ``before`` is called before the tested model is opened."""
+        self._tested, self._judge, self._before = tested, judge, before
 
     def plan(
         self,
@@ -121,22 +112,20 @@ class Models:
         if definition in self._live:
             return
         is_own = definition.has_own_judge
-        own = self._own
         try:
-            if own is not None:
-                own.before()
+            self._before()
             request = TopRequest(cast("Any", item), _ispytest=True)
             answers = self.inference.answers
-            if definition in self._judged and own and own.judge and is_own:
-                self.inference.judge_by(definition, partial(self._opens, own.judge))
+            if definition in self._judged and self._judge and is_own:
+                self.inference.judge_by(definition, partial(self._opens, self._judge))
             elif definition in self._judged:
                 given = request.getfixturevalue("eval_judge")
                 judge = answers.given(given, "the fixture eval_judge")
                 self.inference.judge_by(definition, lambda: judge)
             is_own = definition.has_own_model
             model: Model = NO_MODEL
-            if definition in self._asked and own is not None:
-                model = self._opens(own.tested)
+            if definition in self._asked and self._tested:
+                model = self._opens(self._tested)
             elif definition in self._asked:
                 given = request.getfixturevalue("eval_model")
                 model = answers.given(given, "the fixture eval_model")
@@ -252,11 +241,9 @@ class DocumentFile(Protocol):
     @property
     def score_hook(self) -> Any:
         """``pytest_evals_score`` if a user implements it for this folder."""
-        ...
 
     def model_definition(self, item: Any, /) -> Definition:
         """Return the fixtures that open the models of the file's documents."""
-        ...
 
 
 class DocumentItem(Protocol):
@@ -270,14 +257,11 @@ class DocumentItem(Protocol):
     @property
     def nodeid(self) -> str:
         """Its node id."""
-        ...
 
     @property
     def ihook(self) -> Any:
         """The hooks as its folder sees them."""
-        ...
 
     @property
     def parent(self) -> DocumentFile:
         """Its file."""
-        ...

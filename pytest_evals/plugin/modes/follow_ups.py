@@ -31,7 +31,7 @@ def follow_up_plans(
         yield FollowUpPlan(
             model=name_of(source),
             n_requests=len(requests),
-            spend=_spend(session, source, requests),
+            spend=_known_spend(session, source, requests),
         )
 
 
@@ -75,23 +75,32 @@ def _requests(
 
 
 def _source(session: EvalSession, item: DocItem, model: str) -> ModelSource:
-    config, options = session.run.config, session.options
     if not model:
-        return config.full_spec
+        return session.run.config.full_spec
     source = item.job.task.models[model]
-    return (options.judge or "judge") if source == JUDGE else source
+    return (session.options.judge or "judge") if source == JUDGE else source
 
 
-def _spend(
+def spend_of(
     session: EvalSession, source: ModelSource, requests: Sequence[Request]
 ) -> SpendPlan | None:
-    """Tokens and cost; ``None`` if they are unknown."""
+    """Return tokens and cost of requests; ``None`` if they are unknown.
+
+    Raises:
+        EvalsError: The spec of the model is invalid.
+    """
     if isinstance(source, ModelOpener):
         return source.spend_plan(requests)
     if not isinstance(source, str) or session.run.inference.answers.is_hooked(source):
         return None
+    return spend_plan(parse_spec(source), requests)
+
+
+def _known_spend(
+    session: EvalSession, source: ModelSource, requests: Sequence[Request]
+) -> SpendPlan | None:
     try:
-        return spend_plan(parse_spec(source), requests)
+        return spend_of(session, source, requests)
     except EvalsError:
         return None
 

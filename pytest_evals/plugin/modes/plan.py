@@ -20,11 +20,10 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.plan import Known, forecast
 from pytest_evals.gates.power import USUAL_FLIPS
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.session import reference_models
 from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of
+from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of, spend_of
 from pytest_evals.reports.terminal.plan import plan_lines
 from pytest_evals.run.early_stopping import control_of
 from pytest_evals.run.rounds import first_round
@@ -85,11 +84,12 @@ class PlanMode:
 
     def _spend(self, tasks: Sequence[TaskPlan]) -> Iterator[SpendPlan]:
         """Return requests, tokens and cost of each served model."""
+        session = self._session
         known = [one.n_generated for one in tasks if one.is_tested]
         n_generated = None if None in known else sum(filter(None, known))
         for source, requests in self._unsent.items():
             try:
-                plan = self._spend_of(source, list(requests)) if requests else None
+                plan = spend_of(session, source, [*requests]) if requests else None
             except EvalsError as error:
                 self._session.suite.warn([f"the cost is unknown: {error}"])
                 continue
@@ -113,16 +113,6 @@ class PlanMode:
                     return float(usage["completion_tokens"] / usage["replies"])
         return None
 
-    def _spend_of(
-        self, source: ModelSource, requests: Sequence[Request]
-    ) -> SpendPlan | None:
-        if isinstance(source, ModelOpener):
-            return source.spend_plan(requests)
-        answers = self._session.run.inference.answers
-        if not isinstance(source, str) or answers.is_hooked(source):
-            return None
-        return spend_plan(parse_spec(source), requests)
-
     def _reference_tasks(
         self, by_task: Mapping[str, Sequence[DocItem]]
     ) -> Iterator[TaskPlan]:
@@ -142,13 +132,16 @@ class PlanMode:
         pace: tuple[Mapping[str, Any], float] | None,
     ) -> TaskPlan:
         is_tested = spec == self._session.run.config.full_spec
+        answers = self._session.run.inference.answers
         by_model, n_faults = self._first_requests(items)
         if not is_tested:  # other models got theirs from the tested model's plan
             by_model = {"": by_model.get("", [])}
         n_unsent = []
         for model, sent in by_model.items():
             source = self._source(items[0], model) if is_tested else spec
-            sent = by_model[model] = self._as_sent(source, sent)
+            is_same = bool(source and answers.is_deterministic(source))
+            sent = [*dict.fromkeys(as_sent(one, is_same) for one in sent)]
+            by_model[model] = sent
             unsent = self._unstored(source, sent) if source else None
             n_unsent.append(None if unsent is None else len(unsent))
             if source and is_tested:
@@ -206,14 +199,6 @@ class PlanMode:
         if not definition.has_own_judge:
             return None
         return config.full_spec if options.judge == options.model else options.judge
-
-    def _as_sent(
-        self, source: ModelSource | None, requests: list[Request]
-    ) -> list[Request]:
-        """Return the distinct requests that a model receives."""
-        answers = self._session.run.inference.answers
-        is_deterministic = answers.is_deterministic(source) if source else False
-        return [*dict.fromkeys(as_sent(one, is_deterministic) for one in requests)]
 
     def _unstored(
         self, source: ModelSource, requests: list[Request]

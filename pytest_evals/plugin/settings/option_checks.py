@@ -56,13 +56,13 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
         pytest.UsageError: A text cannot be encoded as UTF-8.
     """
     for option in TABLE:
-        given = raw[option.name]
-        texts = given if isinstance(given, list) else [given]
+        value = raw[option.name]
+        texts = value if isinstance(value, list) else [value]
         if option.name in _PATHS or all(str(one).isascii() for one in texts):
             continue
         from pytest_evals.core.cli_values import encoding_fault
 
-        fault = encoding_fault(given)
+        fault = encoding_fault(value)
         if fault:
             raise pytest.UsageError(f"{option.flag}: {fault}")
 
@@ -112,9 +112,9 @@ def check_together(raw: Mapping[str, Any]) -> None:
         pytest.UsageError: With the first two.
     """
     for names, why in _TOGETHER:
-        given = [f"--evals-{name}" for name in names if raw[name]]
-        if len(given) > 1:
-            raise pytest.UsageError(f"{given[0]} and {given[1]} {why}; give one")
+        flags = [f"--evals-{name}" for name in names if raw[name]]
+        if len(flags) > 1:
+            raise pytest.UsageError(f"{flags[0]} and {flags[1]} {why}; give one")
     if raw["cache"] == "only" and raw["repeatability"]:
         raise pytest.UsageError(
             "--evals-cache=only and --evals-repeatability contradict each other: "
@@ -212,7 +212,7 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
         raise pytest.UsageError(f"--evals-profile={name}: unknown profile{hint}")
     if name != RELEASE:
         return
-    policy = _given(config, "inconclusive")
+    policy = given(config, "inconclusive")
     found = conflict(name, raw["limit"], raw["sample"], policy)
     if found is not None:
         raise pytest.UsageError(
@@ -220,7 +220,7 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
             f"contradict each other: {found.why}; give one"
         )
     raw["inconclusive"] = policy_of(name)
-    if _given(config, "min-overlap") is None:
+    if given(config, "min-overlap") is None:
         raw["min-overlap"] = "1"
 
 
@@ -235,8 +235,8 @@ def profile_line(name: str) -> list[str]:
     ]
 
 
-def _given(config: pytest.Config, name: str) -> Any:
-    """The value of an option that was typed or is in the ini file."""
+def given(config: pytest.Config, name: str) -> Any:
+    """Return the value of an option that was typed or is in the ini file."""
     option = next(one for one in TABLE if one.name == name)
     typed = config.getoption(option.dest)
     return ini_value(config, option) if typed is None else typed

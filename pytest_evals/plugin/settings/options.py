@@ -18,6 +18,7 @@ from pytest_evals.plugin.settings.option_checks import (
     check_encoding,
     check_several,
     check_together,
+    given,
     usage_errors,
     with_place,
 )
@@ -56,6 +57,10 @@ def _read(config: pytest.Config) -> Options:
     folder = suite_root(config, include) / raw["dir"]
     roots = raw["latticeflow-allow-code"]
     models = _models(raw)
+    if "regressed" in values["only"] and not raw["compare"]:
+        raise pytest.UsageError(
+            "--evals-only=regressed needs a baseline: give --evals-compare too"
+        )
     if not hasattr(config, "workerinput"):
         check_commands(config, raw, models)
     return Options(
@@ -68,7 +73,6 @@ def _read(config: pytest.Config) -> Options:
             "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
             "ray": _cluster(raw),
             "dir": folder,
-            "only": _statuses(values["only"], raw["compare"]),
             "compare": _baseline(raw["compare"], folder, base, models),
             "json": base / raw["json"] if raw["json"] else None,
             "html": _file(config, raw, "html"),
@@ -76,7 +80,7 @@ def _read(config: pytest.Config) -> Options:
             "run_dir": base / raw["run-dir"] if raw["run-dir"] else None,
             "markdown": _file(config, raw, "markdown"),
             "gates": tuple(map(_gate, raw["gate"])),
-            "order_seed": _typed_seed(config, values["seed"]),
+            "order_seed": values["seed"] if given(config, "seed") else None,
             "latticeflow_config": _parameters(raw["latticeflow-config"]),
             "latticeflow_allow_code": tuple(_code_root(base / one) for one in roots),
             # Without a model only prompts can be shown.
@@ -158,21 +162,6 @@ def _lines(path: Path) -> list[str]:
         raise pytest.UsageError(f"--evals-tasks: {error}") from None
 
 
-def _typed_seed(config: pytest.Config, seed: int) -> int | None:
-    """``--evals-seed`` if somebody has typed it."""
-    option = FIELDS["seed"]
-    typed = config.getoption(option.dest), ini_value(config, option)
-    return seed if any(typed) else None
-
-
-def _statuses(words: tuple[str, ...], compare: str) -> tuple[str, ...]:
-    if "regressed" in words and not compare:
-        raise pytest.UsageError(
-            "--evals-only=regressed needs a baseline: give --evals-compare too"
-        )
-    return words
-
-
 def _cluster(raw: Mapping[str, Any]) -> str:
     text: str = raw["ray"]
     if text:
@@ -226,9 +215,9 @@ def _place(config: pytest.Config, dest: str) -> Path:
     return config.inipath.parent if config.inipath else config.rootpath
 
 
-def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
+def _folders(config: pytest.Config, texts: Sequence[str]) -> tuple[Path, ...]:
     base = _place(config, "evals_include_path")
-    names = [n for text in given for part in text.split(",") for n in _paths(part)]
+    names = [n for text in texts for part in text.split(",") for n in _paths(part)]
     folders = [_folder(base, name.strip()) for name in names if name.strip()]
     return tuple(dict.fromkeys(folders))
 
@@ -284,13 +273,13 @@ def _learn(raw: Mapping[str, Any]) -> None:
             masked_text(text, loose=False)
 
 
-def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
-    if not given:
+def _parameters(texts: Sequence[str]) -> Mapping[str, Any]:
+    if not texts:
         return {}
     from pytest_evals.core.cli_values import cli_value
 
     found = {}
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise pytest.UsageError(

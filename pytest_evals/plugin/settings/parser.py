@@ -89,19 +89,15 @@ def with_last_models(sources: Sequence[list[str]]) -> list[str]:
     has_models = False
     for args in reversed(sources):
         kept[:0] = _without_models(args) if has_models else args
-        has_models = has_models or any(map(_names_model, args))
+        has_models = has_models or _MODEL in (one.partition("=")[0] for one in args)
     return kept
-
-
-def _names_model(argument: str) -> bool:
-    return argument.partition("=")[0] == _MODEL
 
 
 def _without_models(args: Sequence[str]) -> list[str]:
     kept: list[str] = []
     skips = False
     for one in args:
-        if not skips and not _names_model(one):
+        if not skips and one.partition("=")[0] != _MODEL:
             kept.append(one)
         skips = not skips and one == _MODEL
     return kept
@@ -168,7 +164,7 @@ def refuse_unknown(parser: pytest.Parser, args: list[str]) -> None:
         pytest.UsageError: With a similar option.
     """
     known = _known(parser)
-    has_model = any(one.partition("=")[0] == "--evals-model" for one in args)
+    has_model = _MODEL in (one.partition("=")[0] for one in args)
     for one in args if known else ():
         flag = one.partition("=")[0]
         if one == "--":
@@ -235,9 +231,9 @@ def completing(option: Option) -> dict[str, Any]:
     nothing unless argcomplete calls pytest."""
     if "_ARGCOMPLETE" not in os.environ or option.kind != "text" or option.alone:
         return {}
-    has_words = option.metavar.islower()
-    is_listed = option.name in ("tasks", "compare") or has_words
-    return {"action": CompletionAction} if is_listed else {}
+    if option.metavar.islower() or option.name in ("tasks", "compare"):
+        return {"action": CompletionAction}
+    return {}
 
 
 def _task_names(given: argparse.Namespace) -> Iterable[str]:

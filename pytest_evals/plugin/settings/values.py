@@ -48,27 +48,26 @@ def sandbox_level(text: str) -> str:
     return text
 
 
-def seconds(text: str) -> float:
-    """A time limit in seconds; 0 for none."""
-    expected = "expected seconds, such as 30, or 0 for no limit"
+def _number(text: str, is_valid: Callable[[float], bool], expected: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(expected) from None
-    if not 0 <= number < math.inf:
-        raise ValueError(expected)
+        number = math.nan
+    if not is_valid(number):
+        raise ValueError(f"expected {expected}")
     return number
+
+
+def seconds(text: str) -> float:
+    """A time limit in seconds; 0 for none."""
+    expected = "seconds, such as 30, or 0 for no limit"
+    return _number(text, lambda number: 0 <= number < math.inf, expected)
 
 
 def amount(text: str) -> float:
     """An amount of money above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise ValueError("expected an amount above 0, such as 2.50")
-    return number
+    expected = "an amount above 0, such as 2.50"
+    return _number(text, lambda number: 0 < number < math.inf, expected)
 
 
 def shard(text: str) -> str:
@@ -103,13 +102,9 @@ def share(text: str) -> float:
 
 def percent(text: str) -> float:
     """A share from 0 to 1, written as one or with a percent sign."""
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ValueError("expected a share, such as 5%")
-    return number
+    whole = 100 if text.endswith("%") else 1
+    bare, expected = text.removesuffix("%"), "a share, such as 5%"
+    return _number(bare, lambda number: 0 <= number <= whole, expected) / whole
 
 
 def pairs(text: str) -> dict[str, Any]:

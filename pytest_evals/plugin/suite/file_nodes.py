@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -18,8 +17,8 @@ from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 
 def node_of(
     path: Path, near: pytest.Item | pytest.Collector, made: dict[Path, pytest.Directory]
-) -> FileNodes:
-    """The nodes of a file and of its folder, as pytest has collected them.
+) -> tuple[pytest.Collector, pytest.Item | pytest.Collector | None]:
+    """The nodes of a file's folder, and of the file if pytest collects it.
 
     A folder's conftest.py is loaded when the folder is collected, and its fixtures are
     bound to that very node. Public functions cannot collect a folder out of turn, so
@@ -39,7 +38,7 @@ def node_of(
         found = _child(folder, step)
         inner = found if isinstance(found, pytest.Directory) else None
         folder = inner or _made(step, folder)
-    return FileNodes(folder, _child(folder, path))
+    return folder, _child(folder, path)
 
 
 def root_node(
@@ -51,13 +50,6 @@ def root_node(
     if root not in made:
         made[root] = _made(root, session)
     return made[root]
-
-
-class FileNodes(NamedTuple):
-    """A folder, and a file in it if pytest collects the file."""
-
-    folder: pytest.Collector
-    file: pytest.Item | pytest.Collector | None
 
 
 def _child(
