@@ -22,7 +22,7 @@ from _pytest.pathlib import bestrelpath
 from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.plugin.junit import wants_properties
+from pytest_evals.plugin.junit import writes_rows
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     document_properties,
@@ -31,6 +31,7 @@ from pytest_evals.plugin.messages import (
 )
 from pytest_evals.plugin.models.session_models import Definition
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.run.batches import Job, jobs_of
 from pytest_evals.run.suite import TaskRun
 
@@ -138,15 +139,19 @@ class EvalFile(pytest.File):
         """Called when a document is set up."""
 
     @cached_property
+    def wants_properties(self) -> bool:
+        """Whether a report contains the properties of each document."""
+        config = self.config
+        if config.getoption("report_log", None) or writes_rows(config):
+            return True
+        every = config.stash[OPTIONS].junit == "docs"
+        return every and bool(config.getoption("xmlpath", None))
+
+    @cached_property
     def score_hook(self) -> Any:
         """``pytest_evals_score`` if a user implements it for this folder, else None."""
         hook = self.ihook.pytest_evals_score
         return hook if hook.get_hookimpls() else None
-
-    @cached_property
-    def shows_documents(self) -> bool:
-        """Whether a report contains the properties of each document."""
-        return wants_properties(self.config)
 
     def model_definition(self, item: DocItem) -> Definition:
         """Return the model fixtures of this file's documents without executing them."""
@@ -190,36 +195,24 @@ def marks_of(task: Task) -> list[pytest.Mark]:
 _NO_SCORE = frozenset({"error", "unscored"})
 
 
-class _Container(NamedTuple):
-    """A container of an item: its initial value, and whether a value equals it."""
-
-    create: Callable[[Any], Any]
-    is_initial: Callable[[Any, Any], bool]
-
-
-def _has_own_name_only(item: pytest.Item, keywords: Any) -> bool:
-    """Whether nobody has added a keyword to those of the nodes above."""
-    return len(getattr(keywords, "_markers", (1, 2))) == 1
-
-
-def _is_empty(item: pytest.Item, value: Any) -> bool:
-    return not len(value)
-
-
-_CONTAINERS = {
-    "keywords": _Container(NodeKeywords, _has_own_name_only),
-    "own_markers": _Container(
-        lambda item: marks_of(item.job.task),
-        lambda item, value: value == marks_of(item.job.task),
-    ),
-    "extra_keyword_matches": _Container(
-        lambda item: item.names_of_groups(),
-        lambda item, value: value == item.names_of_groups(),
-    ),
-    "stash": _Container(lambda item: pytest.Stash(), _is_empty),
-    "user_properties": _Container(lambda item: [], _is_empty),
-    "_report_sections": _Container(lambda item: [], _is_empty),
+_CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
+    "keywords": NodeKeywords,
+    "own_markers": lambda item: marks_of(item.job.task),
+    "extra_keyword_matches": lambda item: item.names_of_groups(),
+    "stash": lambda item: pytest.Stash(),
+    "user_properties": lambda item: [],
+    "_report_sections": lambda item: [],
 }
+"""Containers of an item, and how each is created."""
+
+
+def _is_initial(item: DocItem, name: str, value: Any) -> bool:
+    """Whether nobody has changed a container since it was created."""
+    if name == "keywords":  # only its own name, next to those of the nodes above
+        return len(getattr(value, "_markers", (1, 2))) == 1
+    if name in ("own_markers", "extra_keyword_matches"):
+        return bool(value == _CONTAINERS[name](item))
+    return not len(value)
 
 
 class EvalItem(pytest.Item):
@@ -286,7 +279,7 @@ class DocItem(EvalItem):
             changed = {
                 name: value
                 for name, value in self._containers.items()
-                if not _CONTAINERS[name].is_initial(self, value)
+                if not _is_initial(self, name, value)
             }
             self._containers = changed or None
 
@@ -337,7 +330,7 @@ class DocItem(EvalItem):
         record = session.run_document(self)
         is_wrong = self.word in ("wrong", "regressed")
         fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)
-        if fails or self.parent.shows_documents:
+        if fails or self.parent.wants_properties:
             self.user_properties += document_properties(record, self.word)
         if fails:
             raise DocumentFailed(record)
@@ -386,17 +379,10 @@ def _attribute(name: str, create: Callable[[Any], Any]) -> property:
     return property(read, write)
 
 
-for _name, _container in _CONTAINERS.items():
-    setattr(DocItem, _name, _attribute(_name, _container.create))
+for _name, _create in _CONTAINERS.items():
+    setattr(DocItem, _name, _attribute(_name, _create))
 # pytest's alias of the stash, which it sets in the constructor.
 DocItem._store = property(lambda item: item.stash, lambda item, value: None)  # type: ignore[assignment]
-
-
-def release(items: Iterable[pytest.Item]) -> None:
-    """Release the documents among items that are selected."""
-    for item in items:
-        if isinstance(item, DocItem):
-            item.release()
 
 
 _VS_CODE = "vscode_pytest"

@@ -16,31 +16,18 @@ from pytest_evals.plugin.settings.options import OPTIONS
 NAME = "evals-junit"
 
 
-def wants_properties(config: pytest.Config) -> bool:
-    """Whether a report contains the properties of each document."""
-    if config.getoption("report_log", None) or _has_rows(config):
-        return True
-    return _has_junit(config) and config.stash[OPTIONS].junit == "docs"
-
-
 def outcomes_with_teardown(config: pytest.Config) -> frozenset[str]:
     """Outcomes of documents that a report writes only at their teardown."""
-    if _has_rows(config):
+    has_junit = bool(config.getoption("xmlpath", None))
+    if writes_rows(config) or (has_junit and config.stash[OPTIONS].junit == "docs"):
         return frozenset({"passed", "failed", "skipped"})
-    if _has_junit(config):
-        every = config.stash[OPTIONS].junit == "docs"
-        return frozenset({"passed", "failed", "skipped"} if every else {"failed"})
-    return frozenset()
+    return frozenset({"failed"} if has_junit else ())
 
 
-def _has_rows(config: pytest.Config) -> bool:
+def writes_rows(config: pytest.Config) -> bool:
     """Whether pytest-html or pytest-json-report writes a report."""
     names = ("htmlpath", "json_report")
     return any(config.getoption(name, None) for name in names)
-
-
-def _has_junit(config: pytest.Config) -> bool:
-    return bool(config.getoption("xmlpath", None))
 
 
 class JUnitReport:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.documents import DocItem
+from pytest_evals.plugin.settings.process import package_of
 from pytest_evals.run.batches import Job
 from pytest_evals.run.suite import TaskRun
 
@@ -34,21 +35,18 @@ class PendingDocuments(DocItem):
         super().__init__(job=Job(run.task, -1), **kwargs)
         self.run = run
 
-    @property
-    def node_ids(self) -> list[str]:
-        """Return the node ids of all documents."""
-        return self.run.document_ids()
-
     @cached_property
     def all_created(self) -> dict[str, DocItem]:
         """All documents by node id."""
-        return dict(zip(self.node_ids, self.parent.documents(self.run), strict=True))
+        ids, documents = self.run.document_ids(), self.parent.documents(self.run)
+        return dict(zip(ids, documents, strict=True))
 
     def created(self, nodeids: Iterable[str]) -> list[DocItem]:
         """Return some of the documents; those that were created before are reused."""
         if "all_created" in vars(self):
             return [self.all_created[nodeid] for nodeid in nodeids]
-        places = {nodeid: place for place, nodeid in enumerate(self.node_ids)}
+        ids = self.run.document_ids()
+        places = {nodeid: place for place, nodeid in enumerate(ids)}
         return self.parent.documents(self.run, [places[nodeid] for nodeid in nodeids])
 
 
@@ -77,39 +75,26 @@ class LazyDocument(str):
         setattr(self.pending.all_created[self], name, value)
 
 
-def has_pending(items: Sequence[pytest.Item]) -> bool:
-    """Whether documents are still pending."""
-    return any(isinstance(item, PendingDocuments) for item in items)
-
-
 def is_observed(config: pytest.Config, ours: object) -> bool:
     """Whether another plugin may change the items of the session."""
     # pytest 8 wraps hooks with paths in functions, as attributes of config.hook.
     hooks = config.pluginmanager.hook
     return any(
-        impl.plugin is not ours and _package_of(impl.plugin) not in _THEIRS
+        impl.plugin is not ours and package_of(impl.plugin) not in _THEIRS
         for name in _HOOKS
         for impl in getattr(hooks, name).get_hookimpls()
     )
 
 
-def _package_of(plugin: object) -> str:
-    name: str = getattr(plugin, "__name__", type(plugin).__module__)
-    return name.partition(".")[0]
-
-
-def create_all(items: list[pytest.Item]) -> None:
-    """Replace pending documents by their items."""
-    items[:] = [one for item in items for one in _created(item)]
-
-
-def _created(item: pytest.Item) -> Iterator[pytest.Item]:
-    if not isinstance(item, PendingDocuments):
-        yield item
-        return
-    for document in item.parent.documents(item.run):
-        document.ihook.pytest_itemcollected(item=document)
-        yield document
+def all_created(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield all items, those of pending documents in their place."""
+    for item in items:
+        if not isinstance(item, PendingDocuments):
+            yield item
+            continue
+        for document in item.parent.documents(item.run):
+            document.ihook.pytest_itemcollected(item=document)
+            yield document
 
 
 def make_lazy(items: list[pytest.Item]) -> None:
@@ -118,7 +103,7 @@ def make_lazy(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, PendingDocuments):
             kind = type("LazyDocument", (LazyDocument,), {"pending": item})
-            lazy += map(kind, item.node_ids)
+            lazy += map(kind, item.run.document_ids())
         else:
             lazy.append(item)
     items[:] = lazy

@@ -18,10 +18,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -38,6 +38,7 @@ from pytest_evals.models.repositories import (
     model_folders,
     model_repositories,
 )
+from pytest_evals.models.spec import ModelSpec
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.batches import ask
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.plugin.settings.option_table import Options
 
+Need = TypeVar("Need")
 LOCK = "evals.lock"
 VERSION = 1
 DIGITS = 16
@@ -100,16 +102,14 @@ def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
         name, before = repository_name(repository), lock["repositories"]
         now = {"commit": commit_of(repository.name, repository.revision, repository[0])}
         found = {"commit": before[name]} if name in before else None
-        place = f"(for {listed(users)})"
-        lines += (f"{one} {place}" for one in _differences(name, found, now))
+        changed = _differences(name, found, now)
+        lines += (f"{one} (for {listed(users)})" for one in changed)
     for folder, users in _folders(session.options, tasks).items():
         name, before = file_id(folder, root), lock.get("folders", {})
         now = {"files": _folder_hash(folder, session)}
         found = {"files": before[name]} if name in before else None
-        lines += (
-            f"{one} (for {listed(users)})"
-            for one in _differences(f"folder {name}", found, now)
-        )
+        changed = _differences(f"folder {name}", found, now)
+        lines += (f"{one} (for {listed(users)})" for one in changed)
     for task in tasks:
         if task.name in session.shared.locked:
             continue
@@ -137,14 +137,8 @@ def needed_repositories(
     options: Options, tasks: Iterable[Task]
 ) -> dict[Repository, list[str]]:
     """Return each repository of the Hub that tasks and models need, with its users."""
-    found: dict[Repository, list[str]] = {}
-    specs = [*_specs_of_tasks(tasks), *_specs_of_options(options)]
-    of_models = ((one, user) for spec, user in specs for one in _repositories(spec))
-    for repository, user in [*_of_tasks(tasks), *of_models]:
-        users = found.setdefault(repository, [])
-        if user not in users:
-            users.append(user)
-    return found
+    of_models = _of_models(options, tasks, model_repositories)
+    return _by_need([*_of_tasks(tasks), *of_models])
 
 
 def repository_name(repository: Repository) -> str:
@@ -161,14 +155,15 @@ def listed(users: list[str], most: int = 3) -> str:
 
 def _folders(options: Options, tasks: Iterable[Task]) -> dict[Path, list[str]]:
     """Return each local folder that tasks and models need, with its users."""
-    found: dict[Path, list[str]] = {}
-    for spec, user in [*_specs_of_tasks(tasks), *_specs_of_options(options)]:
-        with suppress(OptionError):  # a spec of the hook that opens models
-            for folder in model_folders(parse_spec(spec)):
-                users = found.setdefault(folder, [])
-                if user not in users:
-                    users.append(user)
-    return found
+    return _by_need(_of_models(options, tasks, model_folders))
+
+
+def _by_need(needs: Iterable[tuple[Need, str]]) -> dict[Need, list[str]]:
+    """Return the users of each thing that they need, each user once."""
+    found: dict[Need, dict[str, None]] = {}
+    for need, user in needs:
+        found.setdefault(need, {})[user] = None
+    return {need: [*names] for need, names in found.items()}
 
 
 def _folder_hash(folder: Path, session: EvalSession) -> str:
@@ -178,18 +173,18 @@ def _folder_hash(folder: Path, session: EvalSession) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS] if files else ""
 
 
-def _specs_of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[str, str]]:
-    for task in tasks:
-        for source in task.models.values():
-            if isinstance(source, str) and source != JUDGE:
-                yield source, task.name
-
-
-def _specs_of_options(options: Options) -> Iterator[tuple[str, str]]:
-    specs = [one.spec for one in options.models] or [options.model]
-    yield from ((one, "--model") for one in specs if one)
-    if options.judge:
-        yield options.judge, "--evals-judge"
+def _of_models(
+    options: Options, tasks: Iterable[Task], of: Callable[[ModelSpec], Iterable[Need]]
+) -> Iterator[tuple[Need, str]]:
+    """Yield what the models of tasks and options need, with their users."""
+    sources = [(one, task.name) for task in tasks for one in task.models.values()]
+    given = [one.spec for one in options.models] or [options.model]
+    sources += [(one, "--model") for one in given]
+    sources.append((options.judge, "--evals-judge"))
+    for source, user in sources:
+        if isinstance(source, str) and source not in ("", JUDGE):
+            with suppress(OptionError):  # a spec of the hook that opens models
+                yield from [(one, user) for one in of(parse_spec(source))]
 
 
 def _of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[Repository, str]]:
@@ -199,13 +194,6 @@ def _of_tasks(tasks: Iterable[Task]) -> Iterator[tuple[Repository, str]]:
             arguments = task.config.get("dataset_kwargs") or {}
             revision = str(arguments.get("revision") or "")
             yield Repository("dataset", path, revision), task.name
-
-
-def _repositories(text: str) -> list[Repository]:
-    try:
-        return [*model_repositories(parse_spec(text))]
-    except OptionError:  # a spec of the hook that opens models
-        return []
 
 
 def _entry(task: Task, root: Path) -> dict[str, Any]:
@@ -218,23 +206,20 @@ def _entry(task: Task, root: Path) -> dict[str, Any]:
         prompts.update(b"!" if record.error else b".")
         for key in request_keys(record.requests):
             prompts.update(b"?" if key is None else key.digest(b""))
+    config = {k: v for k, v in public_config(task).items() if k != "gates"}
+    settings = canonical(config).replace(json.dumps(str(root))[1:-1], "")
+    settings = _ADDRESS.sub("", settings)
     found: dict[str, Any] = {
         "file": file_id(task.source.path, root),
         "documents": n,
         "rows": rows.hexdigest()[:DIGITS],
         "prompts": prompts.hexdigest()[:DIGITS],
-        "settings": _settings_hash(task, root),
+        "settings": hashlib.sha256(settings.encode()).hexdigest()[:DIGITS],
     }
     code = _code(task.source.path)
     if code:
         found["code"] = {file_id(one, root): file_hash(one)[:DIGITS] for one in code}
     return found
-
-
-def _settings_hash(task: Task, root: Path) -> str:
-    config = {k: v for k, v in public_config(task).items() if k != "gates"}
-    text = canonical(config).replace(json.dumps(str(root))[1:-1], "")
-    return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:DIGITS]
 
 
 def _code(path: Path) -> list[Path]:

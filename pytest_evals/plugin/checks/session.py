@@ -93,25 +93,22 @@ def check_gates(session: EvalSession, *, is_broken: bool) -> None:
     for, and those of groups next to them. What is only odd becomes a warning."""
     found = GateFaults([*session.suite.gate_faults], [])
     if not is_broken:
-        found.add(_of_groups_near(session))
+        suite = session.suite
+        near = nearby_group_faults(
+            {run.task.name: run.task for run in suite.tasks.values()},
+            {run.path for run in suite.all()},
+            session.gates,
+            partial(load_group, options=session.task_options),
+            hooked=hooks_of(session.config),
+            is_chosen=_is_chosen(session),
+        )
+        found.add(near)
         found.add(_unanswered(session))
     session.suite.warn(map(str, found.warnings))
     problems = [*dict.fromkeys(found.problems)]
     if problems:
         session.config.stash[GATE_PROBLEMS] = problems
         raise pytest.UsageError("\n".join(map(str, problems)))
-
-
-def _of_groups_near(session: EvalSession) -> GateFaults:
-    suite = session.suite
-    return nearby_group_faults(
-        {run.task.name: run.task for run in suite.tasks.values()},
-        {run.path for run in suite.all()},
-        session.gates,
-        partial(load_group, options=session.task_options),
-        hooked=hooks_of(session.config),
-        is_chosen=_is_chosen(session),
-    )
 
 
 def _unanswered(session: EvalSession) -> GateFaults:

@@ -18,7 +18,13 @@ _Phase = Literal["setup", "call", "teardown"]
 
 def report_gate(session: EvalSession, nodeid: str) -> None:
     """Judge the gate of a node id, and report it in pytest's three phases."""
-    session, gate = _gate(session, nodeid)
+    session, gate = next(
+        (one, gate)
+        for one in session.all
+        for run in one.suite.all()
+        for gate in run.gates
+        if nodeid == run.gate_id(gate)
+    )
     mark = (
         GateMark(*session.gate_marks[nodeid]) if nodeid in session.gate_marks else None
     )
@@ -56,10 +62,8 @@ def _judged(
     """Return the fields of the call report for a verdict."""
     fields: dict[str, Any] = {"evals_word": gate_word(verdict)}
     if verdict.outcome in (Outcome.SKIPPED, Outcome.PENDING):
-        fields |= {
-            "outcome": "skipped",
-            "longrepr": _skipped(verdict.gate, verdict.reason),
-        }
+        longrepr = _skipped(verdict.gate, verdict.reason)
+        fields |= {"outcome": "skipped", "longrepr": longrepr}
     elif verdict.is_red:
         message = gate_message(verdict, result, session.config, session.model)
         fields |= {"outcome": "failed", "longrepr": message}
@@ -97,14 +101,3 @@ def _keywords(gate: Gate) -> dict[str, Literal[1]]:
 
 def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
     return str(gate.source.path), gate.source.line, f"Skipped: {reason}"
-
-
-def _gate(session: EvalSession, nodeid: str) -> tuple[EvalSession, Gate]:
-    """Return the gate of a node id, and the state of its model."""
-    return next(
-        (one, gate)
-        for one in session.all
-        for run in one.suite.all()
-        for gate in run.gates
-        if nodeid == run.gate_id(gate)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from pytest_evals.plugin.collected_items import (
     rename,
     sort_by_model,
 )
-from pytest_evals.plugin.documents import DocItem, EvalItem, Status, release, status_of
+from pytest_evals.plugin.documents import DocItem, EvalItem, Status, status_of
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gates import GateCoverage, GateItem
 from pytest_evals.plugin.junit import JUnitReport
@@ -33,9 +33,9 @@ from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.modes.follow_ups import follow_up_line
 from pytest_evals.plugin.own_documents import (
-    create_all,
+    PendingDocuments,
+    all_created,
     create_own,
-    has_pending,
     is_observed,
     make_lazy,
 )
@@ -86,9 +86,10 @@ class SessionHooks:
         suites = [one.suite for one in self._session.all]
         rename(items, suites)
         deduplicate(items, suites)
-        waits = has_pending(items) and not is_observed(config, self)
+        has_pending = any(isinstance(item, PendingDocuments) for item in items)
+        waits = has_pending and not is_observed(config, self)
         if not waits:
-            create_all(items)
+            items[:] = [*all_created(items)]
             items[:0] = documents_of_named_gates(config, items)
         # Sort twice: --sw deselects the items before the failed one, so it needs the
         # order in which items run; --ff changes that order.
@@ -100,14 +101,18 @@ class SessionHooks:
         if not waits:
             items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
-        release(items)
+        for item in items:
+            if isinstance(item, DocItem):
+                item.release()
         others = (item for item in items if not isinstance(item, DocItem))
         self._session.shared.has_result_tests = any(map(is_late, others))
         for one in self._session.all:
             if one.stoppable is not None:
                 one.stoppable.arrange(items)
         if self._session.assignment is not None:
-            marks = gate_marks_of(items)
+            gates_here = (item for item in items if isinstance(item, GateItem))
+            found = ((gate.nodeid, _mark_of(gate)) for gate in gates_here)
+            marks = {nodeid: mark for nodeid, mark in found if mark is not None}
             for one in self._session.all:
                 one.news = report_collection(one.suite, marks, gates)
         if waits:
@@ -225,19 +230,14 @@ class SessionHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Check models before the first test, and obey the controller."""
         self.readiness.before_item(item.session)
-        if self._session.assignment is not None:
-            self._stop_if_asked(item.session)
+        assignment = self._session.assignment
+        # A worker has its whole shard, so it looks whether the controller stops.
+        if assignment is not None and time.monotonic() - self._looked >= LOOK_S:
+            self._looked = time.monotonic()
+            if Path(assignment.stop).exists():
+                item.session.shouldstop = "the session is stopping"
         if not self._session.options.fast_path:
             self._clear()
-
-    def _stop_if_asked(self, session: pytest.Session) -> None:
-        """Stop a worker, which has its whole shard, if the controller stops."""
-        if time.monotonic() - self._looked < LOOK_S:
-            return
-        self._looked = time.monotonic()
-        assignment = self._session.assignment
-        if assignment is not None and Path(assignment.stop).exists():
-            session.shouldstop = "the session is stopping"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -350,13 +350,6 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
         run.writer.copy(evals.options.json)
     if run.writer.error:
         evals.outcome.fail(session, run.writer.error)
-
-
-def gate_marks_of(items: Iterable[pytest.Item]) -> dict[str, GateMark]:
-    """Return the mark of each gate that has one, by node id."""
-    gates = (item for item in items if isinstance(item, GateItem))
-    found = ((gate.nodeid, _mark_of(gate)) for gate in gates)
-    return {nodeid: mark for nodeid, mark in found if mark is not None}
 
 
 def _mark_of(gate: GateItem) -> GateMark | None:

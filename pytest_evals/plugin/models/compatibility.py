@@ -19,7 +19,6 @@ from pytest_evals.models.registry import (
 )
 from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.models.session_models import (
-    Definition,
     DocumentItem,
     Models,
     PrepareItems,
@@ -90,10 +89,8 @@ def _has_unread_conftests(config: pytest.Config) -> bool:
     for place in named_places(config):
         for folder, folders, names in os.walk(place):
             folders[:] = [one for one in folders if not skips(Path(folder, one))]
-            if (
-                "conftest.py" in names
-                and os.path.join(folder, "conftest.py") not in read
-            ):
+            conftest = os.path.join(folder, "conftest.py")
+            if "conftest.py" in names and conftest not in read:
                 return True
     return False
 
@@ -113,7 +110,10 @@ def check_model(
         if answers.is_hooked(spec):
             return
         raise
-    if _asks(config):
+    options, pytests = config.stash[OPTIONS], config.option
+    own = options.validate or options.plan or options.cache_info
+    sends_nothing = own or pytests.collectonly or pytests.setupplan
+    if not sends_nothing and options.cache != "only":
         _check_scoring(answers, spec, asking)
 
 
@@ -126,7 +126,14 @@ def check_ready(
     is_same = len(options.models) == 1
     for definition, members in by_definition(items).items():
         if len(options.models) > 1 and not definition.has_own_model:
-            raise pytest.UsageError(_overridden(definition))
+            code = definition.model.func.__code__
+            place = Place(Path(code.co_filename), code.co_firstlineno)
+            raise pytest.UsageError(
+                f"{place}: the fixture eval_model is one model, and several are given "
+                "with --model\n"
+                "  fix: open your models with pytest_evals_open_model(spec, config), "
+                "or leave --model out"
+            )
         tested = spec if definition.has_own_model else None
         judge = options.judge if definition.has_own_judge else None
         asked = PlannedRequests(
@@ -139,18 +146,6 @@ def check_ready(
         error = why_refused(asked, models.inference.answers)
         if error is not None:
             raise pytest.UsageError(str(error))
-
-
-def _overridden(definition: Definition) -> str:
-    """Return why documents with a fixture of the user cannot have several models."""
-    code = definition.model.func.__code__
-    place = Place(Path(code.co_filename), code.co_firstlineno)
-    return (
-        f"{place}: the fixture eval_model is one model, and several are given with "
-        "--model\n"
-        "  fix: open your models with pytest_evals_open_model(spec, config), or leave "
-        "--model out"
-    )
 
 
 _BY_GENERATION = "; or answer choices by generation: --evals-choices=generate"
@@ -173,24 +168,14 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
             why = why_unfit(spec, needs)
             if why:
                 by_text = needs._replace(output_type="generate_until")
-                if task.output_type == "multiple_choice" and not why_unfit(
-                    spec, by_text
-                ):
+                is_choice = task.output_type == "multiple_choice"
+                if is_choice and not why_unfit(spec, by_text):
                     why += _BY_GENERATION
                 unfit.setdefault(why, []).append(_task_text(task))
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
     if unfit:
         raise pytest.UsageError("\n".join(_message(*one) for one in unfit.items()))
-
-
-def _asks(config: pytest.Config) -> bool:
-    """Whether the session sends anything to a model."""
-    options, pytests = config.stash[OPTIONS], config.option
-    own = options.validate or options.plan or options.cache_info
-    return not (
-        own or options.cache == "only" or pytests.collectonly or pytests.setupplan
-    )
 
 
 def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:
@@ -215,9 +200,9 @@ def _check_judges(
         for name, source in task.models.items():
             if callable(source) or (may_lack and not (source or text)):
                 continue
-            use = task.model_uses.get(name)
-            why = _why_unfit_judge(source or text, use)
-            if why and not ((source or text) and answers.is_hooked(source or text)):
+            given, use = source or text, task.model_uses.get(name)
+            why = _why_unfit_judge(given, use)
+            if why and not (given and answers.is_hooked(given)):
                 where = f"{task.name} ({task.source}) needs a judge"
                 if source:
                     place, name = (use.place, use.name) if use else (task.source, name)

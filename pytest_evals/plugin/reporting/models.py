@@ -50,10 +50,7 @@ class ModelsReport:
         files; an error leaves all other results intact."""
         done = [one for one in self._session.all if one.run.result is not None]
         try:
-            if len(done) > 1:
-                self._found = self._compared(done)
-            if any(has_variants(one.suite.tasks.values()) for one in done):
-                self._variants = self._compared_variants(done)
+            self._compare(done)
             if self._found is not None or self._variants:
                 self._write_markdown()
             if self._found is not None:
@@ -67,21 +64,20 @@ class ModelsReport:
         if os.environ.get("GITHUB_ACTIONS") == "true":
             self._lines += append_summary(self._markdown)
 
-    def _compared(self, done: list[EvalSession]) -> ModelComparison:
-        runs = {one.model: _run(one) for one in done}
-        named = self._session.options.reference
-        methods = methods_of(filter(None, (one.run.result for one in done)))
-        reference = named if named in runs else next(iter(runs))
-        overlap = self._session.options.min_overlap
-        return compare_models(runs, reference, methods, min_overlap=overlap)
-
-    def _compared_variants(self, done: list[EvalSession]) -> list[ModelComparison]:
-        return compare_variants(
-            {one.model: _run(one) for one in done},
-            [run.task for run in done[0].suite.tasks.values()],
-            methods_of(filter(None, (one.run.result for one in done))),
-            min_overlap=self._session.options.min_overlap,
-        )
+    def _compare(self, done: list[EvalSession]) -> None:
+        options = self._session.options
+        overlap, named = options.min_overlap, options.reference
+        variants = any(has_variants(one.suite.tasks.values()) for one in done)
+        if len(done) > 1 or variants:
+            runs = {one.model: _run(one) for one in done}
+            methods = methods_of(filter(None, (one.run.result for one in done)))
+        if len(done) > 1:
+            reference = named if named in runs else next(iter(runs))
+            self._found = compare_models(runs, reference, methods, min_overlap=overlap)
+        if variants:
+            tasks = [run.task for run in done[0].suite.tasks.values()]
+            found = compare_variants(runs, tasks, methods, min_overlap=overlap)
+            self._variants = found
 
     def _write_variants(self, found: Sequence[ModelComparison]) -> None:
         page = self._session.shared.options.html

@@ -134,6 +134,12 @@ def _amd_devices(nodes: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> lis
     return [str(i) for i, _ in enumerate(gpus)]
 
 
+def package_of(plugin: object) -> str:
+    """Return the name of the package of a plugin, which is a module or an object."""
+    name: str = getattr(plugin, "__name__", type(plugin).__module__)
+    return name.partition(".")[0]
+
+
 def load_conftests(config: pytest.Config, folder: Path) -> None:
     """Load the ``conftest.py`` files of a folder and of those above it.
 

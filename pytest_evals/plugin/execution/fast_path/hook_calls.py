@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_evals.plugin.documents import status_of
+from pytest_evals.plugin.settings.process import package_of
 
 Call = Callable[..., None]
 Part = tuple[Call, slice]
@@ -79,9 +80,8 @@ def logreport_without(config: pytest.Config, plugin: object) -> list[Part] | Non
 
 
 def is_foreign(plugin: Any) -> bool:
-    """Whether a plugin, a module or an object, is neither pytest's nor ours."""
-    name: str = getattr(plugin, "__name__", type(plugin).__module__)
-    return name.partition(".")[0] not in ("_pytest", "pytest_evals")
+    """Whether a plugin is neither pytest's nor ours."""
+    return package_of(plugin) not in ("_pytest", "pytest_evals")
 
 
 def _calls(

@@ -34,9 +34,11 @@ class ReportBatches:
     """
 
     def __init__(self, config: pytest.Config, assignment: WorkerAssignment) -> None:
-        """Find xdist's plugin."""
+        """Find the plugin by which xdist sends a worker's reports."""
         self._config = config
-        self._sender: Any = _sender_of(config) if assignment.todo is None else None
+        plugins = config.pluginmanager.get_plugins() if assignment.todo is None else ()
+        found = (one for one in plugins if type(one).__name__ == "WorkerInteractor")
+        self._sender: Any = next(found, None)
         self._logreport: Sequence[Part] | None = None
         self._waiting: list[tuple[int, bytes]] = []
         self._sent = 0.0
@@ -79,14 +81,6 @@ class ReportBatches:
         data["worker_id"] = sender.workerid
         data["testrun_uid"] = sender.testrunuid
         sender.sendevent("testreport", data=data)
-
-
-def _sender_of(config: pytest.Config) -> Any:
-    """The plugin by which xdist sends a worker's reports."""
-    for plugin in config.pluginmanager.get_plugins():
-        if type(plugin).__name__ == "WorkerInteractor":
-            return plugin
-    return None
 
 
 _ONE, _MANY = "EvalsReport", "EvalsReports"
