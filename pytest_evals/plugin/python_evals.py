@@ -169,11 +169,7 @@ class FailedEval(pytest.Collector):
         return problems[0].where if problems else self.path
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Raise the error as one of collection, without a traceback.
-
-        Raises:
-            pytest.Collector.CollectError: Always.
-        """
+        """Raise the error as one of collection, without a traceback."""
         if self.is_skipped:
             raise self.error
         raise self.CollectError(str(self.error))
@@ -290,11 +286,7 @@ class EvalNode(TaskFile):
         return str(definitions[-1].scope)
 
     def refuse(self, what: str, fix: str = "") -> None:
-        """Raise a problem of this eval.
-
-        Raises:
-            TaskFileError: Always.
-        """
+        """Raise a problem of this eval."""
         problem = Problem(f"{self.eval.name}: {what}", self.eval.place, fix)
         raise TaskFileError([problem])
 

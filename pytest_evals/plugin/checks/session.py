@@ -43,11 +43,8 @@ GATE_PROBLEMS: pytest.StashKey[list[Problem]] = pytest.StashKey()
 def check_session(
     session: EvalSession, ids: Iterable[str] | None = None, *, is_broken: bool = False
 ) -> None:
-    """Check tasks, gates and models.
-
-    Raises:
-        pytest.UsageError: A gate names nothing, or a model cannot exist.
-    """
+    """Check tasks, gates and models: refuse a gate that names nothing, and a model that
+    cannot exist."""
     try:
         with usage_errors():
             session.selection.check(session.task_index.included_names())
@@ -70,11 +67,7 @@ def check_session(
 
 def check_parameters(session: EvalSession) -> None:
     """Refuse values of parameters that no file declares; those of an ini file may be
-    meant for other files.
-
-    Raises:
-        pytest.UsageError: ``--evals-latticeflow-config`` names one.
-    """
+    meant for other files."""
     files = session.task_options.files
     if not files or not files.indexes:
         return
@@ -153,12 +146,9 @@ def reference_models(
 
 
 def check_reference_models(session: EvalSession, ids: Iterable[str] | None) -> None:
-    """Refuse reference models that can be known not to do, before any is opened.
-
-    Raises:
-        pytest.UsageError: A spec has a mistake, a model cannot answer a task, or what a
-            conftest changes cannot be known here.
-    """
+    """Refuse reference models that can be known not to do, before any is opened: a spec
+    has a mistake, a model cannot answer a task, or what a conftest changes cannot be
+    known here."""
     config = session.config
     for model in reference_models(session, ids, lambda _: config.hook):
         tasks = [one.task for one in model.documents]

@@ -154,11 +154,7 @@ class Controller:
 
     def _refuse(self, why: str) -> None:
         """End the session, since a worker cannot open a model. Records of other workers
-        are kept.
-
-        Raises:
-            pytest.UsageError: With the reason.
-        """
+        are kept."""
         self._interrupted = True  # what is not run is not lost to a crash
         self._stop.touch()
         if SESSION in self._config.stash:

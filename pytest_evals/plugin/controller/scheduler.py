@@ -328,11 +328,7 @@ _BLAMED_AT = 3
 
 
 def refuse_empty_selection(config: pytest.Config) -> None:
-    """Refuse ``--evals-tasks`` without any match.
-
-    Raises:
-        pytest.UsageError: ``--evals-tasks`` was given.
-    """
+    """Refuse ``--evals-tasks`` without any match."""
     patterns = config.stash[OPTIONS].tasks
     if patterns:
         names = ", ".join(map(repr, patterns))

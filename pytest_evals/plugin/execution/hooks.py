@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
+from pytest import TerminalReporter
 
 from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.session import (
@@ -299,9 +300,7 @@ class SessionHooks:
         elif self._session.progress is not None:
             report_worker(self._session)
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the table of results."""
         for one in self._session.all:
             if one.run.result is not None and not terminalreporter.no_summary:

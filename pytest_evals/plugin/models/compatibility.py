@@ -39,11 +39,8 @@ _SHOWN = 10
 def check_models(
     config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
-    """Refuse unsuitable models, unless a hook opens them.
-
-    Raises: pytest.UsageError: A spec is invalid, a model does not support a task, or a
-        judge is missing.
-    """
+    """Refuse invalid specs, models that do not support a task, and missing judges,
+    unless a hook opens them."""
     options = config.stash[OPTIONS]
     if options.merge:
         return
@@ -98,11 +95,8 @@ def _has_unread_conftests(config: pytest.Config) -> bool:
 def check_model(
     config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
-    """Refuse a model that does not support its tasks, unless a hook opens it.
-
-    Raises:
-        pytest.UsageError: The spec is invalid, or with the tasks.
-    """
+    """Refuse an invalid spec, or a model that does not support its tasks, unless a hook
+    opens it."""
     asking = [task for task in tasks if task.asks_model]
     try:
         _check_model(spec, asking, chat=config.stash[OPTIONS].apply_chat_template)
@@ -152,11 +146,8 @@ _BY_GENERATION = "; or answer choices by generation: --evals-choices=generate"
 
 
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
-    """Refuse an invalid model, or one that does not support a task.
-
-    Raises: pytest.UsageError: The spec is invalid; or with the reason and all affected
-        tasks.
-    """
+    """Refuse an invalid model, or one that does not support a task, with the reason and
+    all affected tasks."""
     unfit: dict[str, list[str]] = {}
     try:
         spec = parse_spec(text)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
 from pytest_evals.core.request import Message, Prompt, as_sent
@@ -56,11 +57,7 @@ class CacheInfoMode:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Deselect all other items.
-
-        Raises:
-            pytest.UsageError: No document has that node id.
-        """
+        """Deselect all other items; refuse an id that no document has."""
         documents = {i.nodeid: i for i in items if isinstance(i, DocItem)}
         found = documents.get(self._nodeid)
         if found is None:
@@ -125,9 +122,7 @@ class CacheInfoMode:
                     break
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Show the information."""
         if self._lines:
             terminalreporter.write_sep("=", "the store")

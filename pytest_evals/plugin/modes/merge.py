@@ -38,11 +38,8 @@ _SHOWN = 5
 
 
 def begin_merge(config: pytest.Config) -> None:
-    """Read the parts that a session merges, and use no workers.
-
-    Raises:
-        pytest.UsageError: They are not all the parts of one run.
-    """
+    """Read the parts that a session merges, and use no workers; refuse parts that are
+    not all those of one run."""
     try:
         parts = read_parts(config.stash[OPTIONS].merge)
     except StoreError as error:
@@ -103,11 +100,8 @@ class MergeMode:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Read the records and compare the suite with that of the parts.
-
-        Raises:
-            pytest.UsageError: They differ, or documents are missing or there twice.
-        """
+        """Read the records; refuse parts whose suite differs, or whose documents are
+        missing or there twice."""
         if session.testsfailed:
             return
         faults = [*self._suite_faults()] or [*self._read_records()]

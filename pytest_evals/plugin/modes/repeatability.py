@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.model import Model
@@ -123,9 +124,7 @@ class RepeatabilityMode:
             self._lines.append((f"written to {near(folder, here)} (noise)", False))
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Show the variation, the thresholds that it allows, and the file."""
         if self._found or self._lines:
             terminalreporter.write_sep("=", "repeatability")

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
+from pytest import TerminalReporter
 
 from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.record import Record
@@ -68,11 +69,7 @@ class Check(pytest.Item):
         """Warnings for the summary."""
 
     def runtest(self) -> None:
-        """Raise the problem, or skip.
-
-        Raises:
-            Exception: What was found.
-        """
+        """Raise the problem, or skip."""
         error = self.error
         if isinstance(error, TaskFileError) and error.is_unreachable:
             pytest.skip(f"{UNCHECKED}{self.name}: {error.problems[0]}")
@@ -255,9 +252,7 @@ class ValidationMode:
             "skipped": ("skipped", "s", "NOT CHECKED"),
         }[report.outcome]
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write warnings, unchecked tasks and counts."""
         n_all = sum(self._counts.values())
         if terminalreporter.no_summary or not n_all:

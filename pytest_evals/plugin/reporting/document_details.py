@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.reports.escape import one_line
 
@@ -63,9 +64,7 @@ class Details:
             self._documents.append((report.head_line or report.nodeid, lines))
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """The documents, before the table."""
         if not self._documents or terminalreporter.no_summary:
             return

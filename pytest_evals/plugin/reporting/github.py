@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.core.comparison import DocumentChange
 from pytest_evals.core.gate import Outcome, Verdict
@@ -123,9 +124,7 @@ class Publishing:
         return changed_documents(gate.task, frozenset(verdict.documents), *sides)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the annotations, which GitHub reads from the log."""
         for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
@@ -174,9 +173,7 @@ class Faults:
             ]
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the annotations, which GitHub reads from the log."""
         from pytest_evals.reports.github.annotations import of_problems
 
@@ -185,9 +182,7 @@ class Faults:
         write_annotations(terminalreporter, [*of_problems(found)])
 
 
-def write_annotations(
-    terminal: pytest.TerminalReporter, found: Sequence[Annotation]
-) -> None:
+def write_annotations(terminal: TerminalReporter, found: Sequence[Annotation]) -> None:
     """Write annotations into the log; files are named from the repository's root."""
     from pytest_evals.reports.github.annotations import annotation_lines
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.errors import StoreError
@@ -136,9 +137,7 @@ class ModelsReport:
         return "\n".join([*tables, *runs] if self._session.model else [*runs, *tables])
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the tables."""
         is_verbose = self._session.config.get_verbosity() > 0
         tables = [("model", self._found)]

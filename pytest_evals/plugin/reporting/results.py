@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest import TerminalReporter
 
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
@@ -70,9 +71,7 @@ class Exports:
         return path
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write the paths of the files, or why they are missing."""
         for line, failed in self._lines:
             write_text(terminalreporter, line, red=failed, bold=failed)
@@ -98,9 +97,7 @@ class Listeners:
             self._session.outcome.fail(session, self._fault)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Report the error of the hook."""
         if self._fault:
             terminalreporter.write_line(one_line(self._fault), red=True, bold=True)
@@ -114,11 +111,8 @@ class ComparisonMode:
         self._lines: list[tuple[str, bool]] = []
 
     def pytest_collection_finish(self) -> None:
-        """Check that the runs can be compared, before a model is opened.
-
-        Raises:
-            pytest.UsageError: Other shots, limit, version, judge or model interface.
-        """
+        """Refuse a run that cannot be compared, before a model is opened: other shots,
+        limit, version, judge or model interface."""
         if self._session.assignment is not None:
             return
         faults = self._session.run.comparison_faults()
@@ -158,9 +152,7 @@ class ComparisonMode:
         self._lines += [(line, False) for line in lines]
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Show the changes and the baseline's path."""
         result = self._session.run.result
         found = result.comparison if result is not None else None

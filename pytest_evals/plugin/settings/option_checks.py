@@ -50,11 +50,7 @@ _TOGETHER = (
 
 
 def check_encoding(raw: Mapping[str, Any]) -> None:
-    """Refuse text that results files cannot contain.
-
-    Raises:
-        pytest.UsageError: A text cannot be encoded as UTF-8.
-    """
+    """Refuse text that cannot be encoded as UTF-8: results files cannot contain it."""
     for option in TABLE:
         value = raw[option.name]
         texts = value if isinstance(value, list) else [value]
@@ -81,12 +77,8 @@ _OF_ONE_MODEL = {
 
 
 def check_several(raw: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse options that need a single model. ``names``: those of the models.
-
-    Raises:
-        pytest.UsageError: With the first one; or the reference is not a model; or two
-            models would be saved as one baseline.
-    """
+    """Refuse options that need a single model, a reference that is no model, and two
+    models that would be saved as one baseline. ``names``: those of the models."""
     if raw["reference"] and raw["reference"] not in names:
         from pytest_evals.errors import unknown_name
 
@@ -106,11 +98,7 @@ def check_several(raw: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def check_together(raw: Mapping[str, Any]) -> None:
-    """Refuse options that contradict each other.
-
-    Raises:
-        pytest.UsageError: With the first two.
-    """
+    """Refuse options that contradict each other."""
     for names, why in _TOGETHER:
         flags = [f"--evals-{name}" for name in names if raw[name]]
         if len(flags) > 1:
@@ -137,11 +125,7 @@ def check_commands(
     config: pytest.Config, raw: Mapping[str, Any], models: Iterable[NamedModel]
 ) -> None:
     """Refuse commands of servers that the user has not typed, and a permission that a
-    file gives itself.
-
-    Raises:
-        pytest.UsageError: One comes from an ini file, ``addopts`` or the environment.
-    """
+    file gives itself: one from an ini file, ``addopts`` or the environment."""
     if not (raw["allow-server-commands"] or models or raw["judge"]):
         return
     from pytest_evals.models.registry import parse_spec
@@ -199,11 +183,8 @@ def _place(config: pytest.Config, option: Option) -> str:
 
 
 def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
-    """Set the options of the profile.
-
-    Raises:
-        pytest.UsageError: The profile is unknown, or another option contradicts it.
-    """
+    """Set the options of the profile; refuse an unknown one, and options that
+    contradict it."""
     name = raw["profile"]
     if name not in PROFILES:
         from pytest_evals.errors import suggestion

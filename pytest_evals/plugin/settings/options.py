@@ -34,11 +34,7 @@ OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 
 
 def read_options(config: pytest.Config) -> Options:
-    """Read the options.
-
-    Raises:
-        pytest.UsageError: A value means nothing, or two contradict each other.
-    """
+    """Read the options; refuse values that mean nothing, or contradict each other."""
     try:
         return _read(config)
     except pytest.UsageError as error:

@@ -158,11 +158,7 @@ _LM_EVAL = {
 
 
 def refuse_unknown(parser: pytest.Parser, args: list[str]) -> None:
-    """Refuse options with our prefix that do not exist, and lm-eval's next to a model.
-
-    Raises:
-        pytest.UsageError: With a similar option.
-    """
+    """Refuse unknown options with our prefix, and lm-eval's next to a model."""
     known = _known(parser)
     has_model = _MODEL in (one.partition("=")[0] for one in args)
     for one in args if known else ():

@@ -164,11 +164,7 @@ def is_one_per_session(spec: str) -> bool:
 
 
 def refuse_replicas(config: pytest.Config, models: dict[str, str]) -> None:
-    """Refuse several workers with a model that only one process can open.
-
-    Raises:
-        pytest.UsageError: With the option.
-    """
+    """Refuse several workers with a model that only one process can open."""
     n = len(config.getoption("tx"))
     for option, spec in models.items():
         if n > 1 and spec and is_one_per_session(spec):

@@ -66,14 +66,8 @@ def answers_of(config: pytest.Config) -> CachedModels:
 
 
 def check_places(config: pytest.Config, options: Options) -> tuple[Path, ...]:
-    """Refuse places that the results cannot be written to, before anything runs.
-
-    Returns:
-        Folders that were made for them.
-
-    Raises:
-        pytest.UsageError: A file or a folder cannot be written.
-    """
+    """Refuse places that the results cannot be written to, before anything runs; return
+    the folders that were made for them."""
     try:
         for name in ("json", "html", "markdown"):
             path = getattr(options, name)

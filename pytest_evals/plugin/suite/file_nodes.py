@@ -94,11 +94,7 @@ class Deduplication:
 
 def refuse_equal_ids(suites: Sequence[Suite]) -> None:
     """Refuse names of models with which two documents have one id: document ``b-1`` of
-    model ``a``, and document ``1`` of model ``a-b``.
-
-    Raises:
-        pytest.UsageError: With the id.
-    """
+    model ``a``, and document ``1`` of model ``a-b``."""
     seen: dict[str, str] = {}
     for known in suites:
         names = [one.model for one in suites if one is not known]

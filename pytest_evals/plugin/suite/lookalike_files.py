@@ -47,11 +47,7 @@ class LookalikeFile(pytest.File):
     problem: Problem
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Raise the problem.
-
-        Raises:
-            TaskFileError: In any case.
-        """
+        """Raise the problem."""
         raise TaskFileError([self.problem])
 
     def repr_failure(self, excinfo: object, style: object = None) -> str:
@@ -60,11 +56,7 @@ class LookalikeFile(pytest.File):
 
 
 def check_named(config: pytest.Config) -> None:
-    """Refuse such files on the command line.
-
-    Raises:
-        pytest.UsageError: With all of them.
-    """
+    """Refuse such files on the command line."""
     found = [
         lost.problem
         for path in sorted(named_places(config))

@@ -171,11 +171,7 @@ class KeptReport(pytest.TestReport):
         self._shared = known.setdefault(shared, shared)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a field of the report.
-
-        Raises:
-            AttributeError: It has no such field.
-        """
+        """Return a field of the report."""
         path, names, keywords, others = self._shared
         if name in names:
             return self._values[names.index(name)]
