@@ -77,7 +77,7 @@ _OF_ONE_MODEL = {
 
 
 def check_several(raw: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse options that need a single model, a reference that is no model, and two
+    """Refuse options that need a single model, an unknown reference, and two
     models that would be saved as one baseline. ``names``: those of the models."""
     if raw["reference"] and raw["reference"] not in names:
         from pytest_evals.errors import unknown_name
