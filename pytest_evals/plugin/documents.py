@@ -221,8 +221,7 @@ class EvalItem(pytest.Item):
     __slots__ = ("word",)
     in_package = False
 
-    word: str
-    """Its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …"""
+    word: str  # its result or verdict in reports: ``correct``, ``wrong``, ``scored``, …
 
     @property
     def place(self) -> Place:

@@ -20,8 +20,7 @@ from pytest_evals.run.batches import Job
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.run import Run
 
-LOOK_S = 0.2
-"""Seconds after which a worker checks again which tasks have stopped."""
+LOOK_S = 0.2  # seconds after which a worker checks again which tasks have stopped
 
 
 class StoppableItems:

@@ -25,8 +25,7 @@ from pytest_evals.errors import EvalsError, Place
 if TYPE_CHECKING:
     import pytest
 
-_ANSWER = 200
-"""Characters of an answer in a property."""
+_ANSWER = 200  # characters of an answer in a property
 
 
 class DocumentFailed(Exception):
@@ -182,8 +181,7 @@ def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
     return lines[:1] if config.getoption("tbstyle", "auto") == "line" else lines
 
 
-_HEADING = 76
-"""Columns of a heading, which pytest puts between two rules."""
+_HEADING = 76  # columns of a heading, which pytest puts between two rules
 
 
 def heading_of(gate: Gate) -> str:

@@ -13,8 +13,7 @@ from pytest_evals.core.node_names import document_id
 from pytest_evals.dialects.native.cases import ONE_SET, ParameterSet
 from pytest_evals.dialects.native.python import Eval
 
-Refuse = Callable[..., None]
-"""Raises a problem of the eval: what, and the fix."""
+Refuse = Callable[..., None]  # raises a problem of the eval: what, and the fix
 _NOT_IN_NAMES = str.maketrans("[]/", "()_")
 
 

@@ -21,8 +21,7 @@ from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
 
 FIXTURE = "eval_results"
-HOST = 0
-"""The slot of the worker that runs these tests."""
+HOST = 0  # the slot of the worker that runs these tests
 _NAME = "records"
 
 

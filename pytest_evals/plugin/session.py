@@ -81,20 +81,15 @@ class EvalSession:
 
     _last: tuple[DocumentItem, Record] | None = None
     """The document that ran last; plugins rerun a failed one at once."""
-    _packed: bytes | None = None
-    """The record of the document that runs, on a worker."""
-    progress: Progress | None = None
-    """The progress line, while documents run."""
-    is_selected = True
-    """Whether documents or gates of its model are selected."""
-    cut = ""
-    """A hash of the parts into which its suite is cut."""
+    _packed: bytes | None = None  # the record of the document that runs, on a worker
+    progress: Progress | None = None  # the progress line, while documents run
+    is_selected = True  # whether documents or gates of its model are selected
+    cut = ""  # a hash of the parts into which its suite is cut
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
     news: CollectionReport | None = None
     """The collection report that a worker has not sent yet."""
-    _is_told = False
-    """Whether a report without a record has brought it."""
+    _is_told = False  # whether a report without a record has brought it
     stoppable: StoppableItems | None = None
     """The items that early stopping skips, if it is on."""
     merged: Callable[[Job], Record] | None = None
@@ -121,8 +116,7 @@ class EvalSession:
         options = self.options
         self.model = model.name if model is not None else ""
         """The name of its model; empty if it is the only one."""
-        self.all = shared.sessions
-        """The states of all models, in their order."""
+        self.all = shared.sessions  # the states of all models, in their order
         self.all.append(self)
         self._arguments, self.task_options = self._task_options()
         self.gates = SuiteGates(
@@ -161,15 +155,13 @@ class EvalSession:
             place = self.all.index(self)
             self.stoppable = StoppableItems(self.run, self.assignment, place, self.owns)
         self.warnings = SessionWarnings(config, self.run)
-        self._reported: set[str] = set()
-        """Files of groups that workers have reported."""
+        self._reported: set[str] = set()  # files of groups that workers have reported
         self.gate_marks: dict[str, tuple[Any, ...]] = {}
         """Node id of a gate → its skip and xfail marks, as workers have reported."""
         self.deduplication = Deduplication(config)
         self.files: dict[Path, pytest.File] = {}
         """Files that were reached through groups."""
-        self.listed: list[Task] = []
-        """Tasks whose datasets are listed and not loaded."""
+        self.listed: list[Task] = []  # tasks whose datasets are listed and not loaded
         self.evals: dict[str, pytest.File] = {}
         """Node id of an eval in a Python module → the parent of its documents."""
 

@@ -57,17 +57,14 @@ class SharedState(Generic[OfModel]):
         """Read the options, and begin to count for spend caps."""
         self.config = config
         self.options = config.stash[OPTIONS]
-        self.sessions: list[OfModel] = []
-        """The states of all models, in their order."""
+        self.sessions: list[OfModel] = []  # the states of all models, in their order
         self.assignment = assignment_of(config)
         self.selection = Selection(self.options.tasks, chosen=is_distributed(config))
         self.task_index = task_index_of(config)
-        self.loading: OfModel | None = None
-        """The state whose tasks were read last."""
+        self.loading: OfModel | None = None  # the state whose tasks were read last
         self.tasks: dict[Path, Sequence[Task | Group]] = {}
         """The tasks of files that several models share."""
-        self.prompts = PromptCache()
-        """The documents that several models get."""
+        self.prompts = PromptCache()  # the documents that several models get
         self.failed_files: set[Path] = set()
         """Files that cannot be read: the first model reports them."""
         self.folders: dict[Path, pytest.Directory] = {}
@@ -77,8 +74,7 @@ class SharedState(Generic[OfModel]):
         """Node ids of gates, before any deselection; empty if unknown."""
         self.has_result_tests = False
         """Whether tests that use the results are selected; known after collection."""
-        self.locked: set[str] = set()
-        """Tasks that were compared with ``evals.lock``."""
+        self.locked: set[str] = set()  # tasks that were compared with ``evals.lock``
         self.outcome = SessionOutcome()
         self.repeats = RerunScores()
         self._begin_ledger()
@@ -169,8 +165,7 @@ class SessionWarnings:
     def __init__(self, config: pytest.Config, run: Run) -> None:
         self._config, self._run = config, run
         self._reported: set[str] = set()
-        self.of_workers: dict[int, list[str]] = {}
-        """Slot of a worker → its warnings."""
+        self.of_workers: dict[int, list[str]] = {}  # slot of a worker → its warnings
         self.unsendable: list[str] = []
         """Tasks with documents that cannot be sent, known before any is."""
 

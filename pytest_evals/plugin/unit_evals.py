@@ -25,10 +25,8 @@ NO_MODEL = (
     "evals: no model is set; pass model=…, --model=SPEC, or set evals_model in the ini "
     "file"
 )
-_MOST = 3
-"""Documents without a score that a message lists."""
-_COMMANDS = "  run again"
-"""Begin of the lines with commands, which are about node ids."""
+_MOST = 3  # documents without a score that a message lists
+_COMMANDS = "  run again"  # begin of the lines with commands, which are about node ids
 
 
 class UnitEvals:

@@ -55,14 +55,12 @@ LOCK = "evals.lock"
 VERSION = 1
 DIGITS = 16
 _WRITE = "run with --evals-prefetch instead"
-_SHOWN = 50
-"""Differences that are listed."""
+_SHOWN = 50  # differences that are listed
 _IMPORT = re.compile(r"(?m)^\s*(?:from|import)\s(.*)")
 _IN_YAML = re.compile(r"[\w-]+\.ya?ml\b|\w+(?=\.(?!jsonl?\b|csv\b|ya?ml\b))")
 """Names of YAML files, and those of modules before ``.function`` or ``.py``."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_SHORT = 12
-"""Digits of commits."""
+_SHORT = 12  # digits of commits
 
 
 def write_lock(

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_evals.plugin.controller.scheduler import EvalScheduling
 
-_REPORTS_S = 2.0
-"""Seconds that workers may take to end after that."""
+_REPORTS_S = 2.0  # seconds that workers may take to end after that
 
 
 class Controller:

@@ -62,8 +62,7 @@ class EvalScheduling:
         self._judged = False
         self._nodes: dict[WorkerController, bool] = {}
         """Worker → whether it has collected and may be sent its items."""
-        self._crashes: dict[int, int] = {}
-        """Slot → crashes since its last progress."""
+        self._crashes: dict[int, int] = {}  # slot → crashes since its last progress
 
     @property
     def nodes(self) -> list[WorkerController]:

@@ -59,8 +59,7 @@ from pytest_evals.plugin.workers.serialization import (
 )
 from pytest_evals.store.writable import remove_made
 
-LOOK_S = 0.2
-"""Seconds after which a worker checks again whether the controller stops."""
+LOOK_S = 0.2  # seconds after which a worker checks again whether the controller stops
 
 
 class SessionHooks:
@@ -68,13 +67,11 @@ class SessionHooks:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._sends = False
-        """Whether documents may be sent to a model."""
+        self._sends = False  # whether documents may be sent to a model
         self._looked = 0.0
         self.readiness = ModelReadiness(session)
         self.coverage = [GateCoverage(one) for one in session.all]
-        self._made: tuple[Path, ...] = ()
-        """Folders that were created for results."""
+        self._made: tuple[Path, ...] = ()  # folders that were created for results
         self._is_verbose = session.config.get_verbosity() > 0
         self._setup_only = session.config.getoption("setuponly", False)
 

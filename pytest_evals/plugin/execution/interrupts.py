@@ -30,8 +30,7 @@ INTERRUPTED = "interrupted"
 the number of seconds that workers may wait for requests in flight."""
 SIGTERM_S = 8.0
 """Seconds to wait for requests in flight after SIGTERM; Docker kills after 10."""
-_LOOK_S = 0.2
-"""Seconds between two looks of a worker for that file."""
+_LOOK_S = 0.2  # seconds between two looks of a worker for that file
 
 
 class Interrupts:

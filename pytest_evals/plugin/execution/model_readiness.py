@@ -18,8 +18,7 @@ from pytest_evals.plugin.settings.option_checks import with_place
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-REFUSED = "evals_refused"
-"""Key in ``workeroutput``."""
+REFUSED = "evals_refused"  # key in ``workeroutput``
 
 
 class ModelReadiness:

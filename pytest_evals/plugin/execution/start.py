@@ -32,8 +32,7 @@ from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.shared_state import SharedState
 
-NAME = "evals-session"
-"""Name of the pytest plugin with the hooks of every test."""
+NAME = "evals-session"  # name of the pytest plugin with the hooks of every test
 
 
 def start(config: pytest.Config) -> EvalSession:

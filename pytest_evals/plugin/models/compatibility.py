@@ -32,8 +32,7 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.readiness import NO_JUDGE, PlannedRequests, why_refused
 
 _SCORED = frozenset({"multiple_choice", "loglikelihood", "loglikelihood_rolling"})
-_SHOWN = 10
-"""Tasks that a message lists."""
+_SHOWN = 10  # tasks that a message lists
 
 
 def check_models(

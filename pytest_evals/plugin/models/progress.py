@@ -20,10 +20,8 @@ from pytest_evals.run.inference import Inference
 
 REPAINT_S = 0.1
 HEARTBEAT_S = 30.0
-LEAST_S = 5.0
-"""Seconds between two plain lines, at least."""
-_READY = ("openai:", "python:", "scripted:")
-"""Kinds of models that load no weights."""
+LEAST_S = 5.0  # seconds between two plain lines, at least
+_READY = ("openai:", "python:", "scripted:")  # kinds of models that load no weights
 
 
 class Progress:

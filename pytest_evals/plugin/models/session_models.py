@@ -43,17 +43,14 @@ class Models:
         """Definitions whose documents send requests to the tested model."""
         self.broken: dict[Definition, str] = {}
         """Models that raised an error → the document of it."""
-        self.planned: Sequence[DocumentItem] = ()
-        """Documents that this process runs."""
+        self.planned: Sequence[DocumentItem] = ()  # documents that this process runs
         self.is_first = False
         """Whether the session's first test runs: if a model cannot be opened by then,
         that is a usage error and not a result."""
-        self._live: set[Definition] = set()
-        """Definitions whose models are open."""
+        self._live: set[Definition] = set()  # definitions whose models are open
         self._opened: list[Model] = []
         """Models that were opened here, and not by fixtures."""
-        self.refused = ""
-        """Why the session must end, if a model could not be opened."""
+        self.refused = ""  # why the session must end, if a model could not be opened
 
     def open_here(self, tested: str, judge: str, before: Callable[[], None]) -> None:
         """Open the models of these specs, and not those of fixtures, as if several are

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.key import RequestKey
     from pytest_evals.plugin.session import EvalSession
 
-MOST_COMPARED = 2000
-"""Ids that are searched for a similar one."""
+MOST_COMPARED = 2000  # ids that are searched for a similar one
 
 
 class CacheInfoItem(DocItem):

@@ -19,8 +19,7 @@ from pytest_evals.run.request_bound import later_requests
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-_SAMPLE = 50
-"""Documents of a task whose dialogues are tried for the line before a run."""
+_SAMPLE = 50  # documents of a task whose dialogues are tried for the line before a run
 
 
 def follow_up_plans(

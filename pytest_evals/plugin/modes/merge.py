@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 MERGED: pytest.StashKey[dict[str, list[StoredPart]]] = pytest.StashKey()
 """The parts that a session merges, by the name of their model."""
-_SHOWN = 5
-"""Documents and differences that a message lists."""
+_SHOWN = 5  # documents and differences that a message lists
 
 
 def begin_merge(config: pytest.Config) -> None:

@@ -32,8 +32,7 @@ from pytest_evals.store.model import StoredModel
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-FEW = 10
-"""Sampled documents below which equal responses may be chance."""
+FEW = 10  # sampled documents below which equal responses may be chance
 
 
 class RepeatabilityMode:
@@ -174,8 +173,7 @@ class RerunModel(Model):
         return replace(request, repeat=request.repeat + _APART * self._run)
 
 
-_APART = 1_000_000
-"""More repeats than any task has."""
+_APART = 1_000_000  # more repeats than any task has
 
 
 def _is_sampled(request: Request) -> bool:

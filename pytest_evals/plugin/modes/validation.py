@@ -40,14 +40,11 @@ from pytest_evals.run.diagnosis import earlier_near_misses
 from pytest_evals.run.flow import score
 from pytest_evals.run.rounds import continued
 
-FIRST = 5
-"""Documents of a task that are always scored."""
+FIRST = 5  # documents of a task that are always scored
 MOST_SCORED_S = 2.0
 """Seconds of a task's scoring after which no further documents are scored."""
-MOST_ROUNDS = 20
-"""Rounds of a dialogue."""
-MOST_UNCHECKED = 20
-"""Unreachable tasks that the summary lists."""
+MOST_ROUNDS = 20  # rounds of a dialogue
+MOST_UNCHECKED = 20  # unreachable tasks that the summary lists
 UNCHECKED = "not checked: "
 _UNASKED = "cannot be prompted"
 _UNSCORED = "cannot be scored, though answered with its target"
@@ -65,8 +62,7 @@ class Check(pytest.Item):
     def __init__(self, *, error: Exception, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.error = error
-        self.notes: tuple[str, ...] = ()
-        """Warnings for the summary."""
+        self.notes: tuple[str, ...] = ()  # warnings for the summary
 
     def runtest(self) -> None:
         """Raise the problem, or skip."""

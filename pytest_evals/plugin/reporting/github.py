@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from pytest_evals.reports.github.annotations import Annotation
     from pytest_evals.reports.github.pull_request import Changes
 
-COMMENT = 65_000
-"""Bytes of a file: GitHub takes comments of 65,536 characters."""
+COMMENT = 65_000  # bytes of a file: GitHub takes comments of 65,536 characters
 SUMMARY = 1024 * 1024
 """Maximum bytes of the summary of one step; GitHub rejects longer ones."""
-LEAST = 1000
-"""Smallest useful size of a summary."""
+LEAST = 1000  # smallest useful size of a summary
 
 
 def append_summary(text: Callable[[int], str]) -> list[tuple[str, bool]]:
@@ -136,8 +134,7 @@ class Publishing:
             write_annotations(terminalreporter, [*of_verdicts(verdicts)])
 
 
-FAULTS = "evals_faults"
-"""Key of the problems that a worker sends."""
+FAULTS = "evals_faults"  # key of the problems that a worker sends
 
 
 class Faults:

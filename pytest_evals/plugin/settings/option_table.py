@@ -336,8 +336,7 @@ class Options:
         default="1%",
         read=percent,
     )
-    order_seed: int | None
-    """The seed, if somebody has typed it."""
+    order_seed: int | None  # the seed, if somebody has typed it
     max_errors: float = MODEL.option(
         "P%",
         "Stop when more than this share of the documents gets no response from the "

@@ -21,8 +21,7 @@ from pytest_evals.plugin.settings.option_table import GROUPS, Option
 from pytest_evals.plugin.settings.values import STATUSES
 
 _MODEL = "--evals-model"
-LIMIT_S = 0.5
-"""Seconds after which no further folder is searched for task files."""
+LIMIT_S = 0.5  # seconds after which no further folder is searched for task files
 
 
 def add_options(parser: pytest.Parser) -> None:

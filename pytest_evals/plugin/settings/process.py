@@ -68,8 +68,7 @@ def selects_items(config: pytest.Config) -> bool:
     )
 
 
-STARTED: pytest.StashKey[Start] = pytest.StashKey()
-"""When pytest was configured."""
+STARTED: pytest.StashKey[Start] = pytest.StashKey()  # when pytest was configured
 ALONE: pytest.StashKey[bool] = pytest.StashKey()
 """Whether ``-n auto`` found no device and uses one worker."""
 

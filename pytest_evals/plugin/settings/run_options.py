@@ -198,8 +198,7 @@ def file_name(model: str) -> str:
     return re.sub(r"[^\w.=-]+", "_", model)
 
 
-_OF_SEVERAL = ("models", "reference")
-"""Options that do not change the run of one model."""
+_OF_SEVERAL = ("models", "reference")  # options that do not change the run of one model
 
 
 def public(options: Options) -> dict[str, Any]:

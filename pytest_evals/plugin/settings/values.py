@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-MOST_SHARDS = 10_000
-"""Maximum number of parts of a suite; more are probably a mistake."""
+MOST_SHARDS = 10_000  # maximum number of parts of a suite; more are probably a mistake
 
 
 def at_least(least: int, expected: str) -> Callable[[str], int]:

@@ -14,8 +14,7 @@ import pytest
 
 from pytest_evals.plugin.settings.options import OPTIONS
 
-OURS = "pytest_evals.plugin.hooks"
-"""The module of our own hooks."""
+OURS = "pytest_evals.plugin.hooks"  # the module of our own hooks
 
 
 def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:

@@ -55,14 +55,12 @@ class ReceivedDocument(NamedTuple):
     """A document as the controller receives it."""
 
     record: Record
-    sample: Sample
-    """Its row of the samples file."""
+    sample: Sample  # its row of the samples file
     report: CollectionReport | None
     """The worker's collection report, with its first document."""
     secrets: tuple[str, ...]
     """What the worker has learned; the controller masks it in files."""
-    model: int
-    """Position of its model among the tested ones."""
+    model: int  # position of its model among the tested ones
 
 
 def pack(

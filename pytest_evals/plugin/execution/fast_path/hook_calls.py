@@ -39,14 +39,11 @@ class HookCalls(NamedTuple):
     """The implementations of the reporting hooks of a test, with positional
     arguments."""
 
-    logstart: Sequence[Part]
-    """``(nodeid, location)``"""
-    logreport: Sequence[Part]
-    """``(report)``"""
+    logstart: Sequence[Part]  # ``(nodeid, location)``
+    logreport: Sequence[Part]  # ``(report)``
     logreport_of_silent: Sequence[Part]
     """``(report)`` of a document that passed without output and properties"""
-    logfinish: Sequence[Part]
-    """``(nodeid, location)``"""
+    logfinish: Sequence[Part]  # ``(nodeid, location)``
 
 
 def hook_calls(config: pytest.Config, needless: Sequence[object] = ()) -> HookCalls:

@@ -32,17 +32,14 @@ from pytest_evals.plugin.junit import outcomes_with_teardown
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-SHARED = 64
-"""Documents that share one call of ``pytest_runtest_protocol``, at most."""
-_RAISED = (pytest.exit.Exception, KeyboardInterrupt)
-"""Exceptions that end the session."""
+SHARED = 64  # documents that share one call of ``pytest_runtest_protocol``, at most
+_RAISED = (pytest.exit.Exception, KeyboardInterrupt)  # exceptions that end the session
 _PYTEST_MARKS = ("skip", "skipif", "xfail")
 """Markers that only pytest's own protocol applies."""
 ALLOCATIONS = 20_000
 """New objects between two collections of the youngest generation. With the usual
 hundreds, collections take a tenth of the plugin's time."""
-YOUNGER = 100
-"""Collections of a generation between two of the next older one."""
+YOUNGER = 100  # collections of a generation between two of the next older one
 
 REPORT_LEAKS = frozenset({"jaxlib", "mlx", "triton"})
 """Libraries made with nanobind, which reports frozen objects as leaks at exit. triton
@@ -64,8 +61,7 @@ class FastPath:
         self._active: EvalFile | None = None
         self._following: list[pytest.Item] = []
         """Items that may run in the same call of the protocol."""
-        self._n_run = 0
-        """Items that the last call has run."""
+        self._n_run = 0  # items that the last call has run
         assignment = session.assignment
         self.batches = (
             ReportBatches(config, assignment) if assignment is not None else None
@@ -322,8 +318,7 @@ class ReducedGarbageCollection:
             gc.freeze()
 
 
-Section = tuple[str, str]
-"""Heading and text, as in ``report.sections``."""
+Section = tuple[str, str]  # heading and text, as in ``report.sections``
 
 
 class _Bytes(io.BytesIO):

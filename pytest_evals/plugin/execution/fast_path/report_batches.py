@@ -19,8 +19,7 @@ import pytest
 from pytest_evals.plugin.execution.fast_path.hook_calls import Part, logreport_without
 from pytest_evals.plugin.settings.process import WorkerAssignment
 
-MOST = 64
-"""Reports in one event, at most."""
+MOST = 64  # reports in one event, at most
 HOLD_S = 0.02
 """Seconds after the last event at which waiting reports are sent before the next
 document runs."""
