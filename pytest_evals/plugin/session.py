@@ -136,7 +136,8 @@ class EvalSession:
         )
         self.suite.model = self.model
         inference = Inference(answers_of(config))
-        inference.given_name = _name_of(model, options)
+        tested = model or next(iter(options.models), None)
+        inference.given_name = tested.name if tested is not None else ""
         self.models = Models(inference)
         if self.model:
             self.models.open_here(spec_of(options), options.judge, self._close_others)
@@ -390,8 +391,3 @@ def costs_run(options: Options) -> EarlierRun | None:
     with suppress(StoreError):
         return last_run(options.dir, model)
     return None
-
-
-def _name_of(model: NamedModel | None, options: Options) -> str:
-    tested = model or next(iter(options.models), None)
-    return tested.name if tested is not None else ""

@@ -180,10 +180,12 @@ class SessionWarnings:
         workers."""
         from pytest_evals.prompts.document_warnings import merge_warnings
 
-        by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
-        texts = [text for texts in by_slot for text in texts]
         own = self._run.inference.warnings.texts()
-        return merge_warnings([*own, *self.unsendable, *texts])
+        return merge_warnings([*own, *self.unsendable, *self._texts_of_workers()])
+
+    def _texts_of_workers(self) -> Iterator[str]:
+        for _, texts in sorted(self.of_workers.items()):
+            yield from texts
 
     def all(self) -> list[str]:
         """Return all warnings that are known so far."""
@@ -196,9 +198,8 @@ class SessionWarnings:
                 without_count,
             )
 
-            by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
             known = {*map(without_count, texts)}
-            found = merge_warnings(text for texts in by_slot for text in texts)
+            found = merge_warnings(self._texts_of_workers())
             texts += [text for text in found if without_count(text) not in known]
         if config.stash.get(ALONE, False):
             texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")

@@ -67,9 +67,7 @@ class EvalScheduling:
     @property
     def nodes(self) -> list[WorkerController]:
         """All workers that are alive."""
-        if self._session is None:
-            return list(self._default.nodes)
-        return list(self._nodes)
+        return list(self._default.nodes if self._session is None else self._nodes)
 
     @property
     def collection_is_completed(self) -> bool:

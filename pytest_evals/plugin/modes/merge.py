@@ -8,7 +8,7 @@ and the exit code follow as in one run. No model is opened.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +88,7 @@ class MergeMode:
         session.merged = self.take
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(
-        self, items: list[pytest.Item]
-    ) -> Generator[None, None, None]:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         """Leave out tests that have run in a part."""
         yield
         items[:] = [
@@ -194,9 +192,7 @@ class MergeMode:
         return record
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(
-        self, session: pytest.Session
-    ) -> Generator[None, None, None]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Fail for tests that failed in a part; write ``parts.json``."""
         for part in self._parts:
             if failed := part.facts["failed_tests"]:  # only the first model has them

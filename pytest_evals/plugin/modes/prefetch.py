@@ -8,7 +8,7 @@ files only, and asks the Hub for commits and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterator
 
 import pytest
 
@@ -38,9 +38,7 @@ class PrefetchMode:
         self._faults: list[str] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(
-        self, items: list[pytest.Item]
-    ) -> Generator[None, None, None]:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         """A list needs files that can be read, and nothing else."""
         yield
         if self._lists:

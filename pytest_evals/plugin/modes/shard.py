@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,7 @@ class ShardMode:
         self._session.run.writer.add_record(record_line(record, sample))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(
-        self, items: list[pytest.Item]
-    ) -> Generator[None, None, None]:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         """Keep the documents of this part, and all gates, once everything else has
         selected and sorted items."""
         yield
@@ -104,9 +102,7 @@ class ShardMode:
             self._failed[report.nodeid] = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(
-        self, session: pytest.Session
-    ) -> Generator[None, None, None]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Write ``part.json``, after all other files. A part without documents is as
         good as any other."""
         is_worker = self._session.assignment is not None

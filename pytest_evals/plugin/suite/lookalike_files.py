@@ -76,7 +76,12 @@ def warn_or_collect_lookalike(
         config.stash.setdefault(_GATES_FILES, []).append(path)
         return None
     lost = _unnamed_module(path, config) or _lookalike(path)
-    if lost is None or _is_base(path, config):
+    if lost is None:
+        return None
+    from pytest_evals.dialects.lookalikes import is_included
+
+    root = suite_root(config, config.stash[OPTIONS].include_path)
+    if is_included(path, _near(path, root, config)):
         return None
     try:
         if not lost.is_error and not config.stash[OPTIONS].validate:
@@ -142,14 +147,6 @@ def _lookalike(path: Path) -> Lookalike | None:
     from pytest_evals.dialects.lookalikes import lookalike
 
     return lookalike(path)
-
-
-def _is_base(path: Path, config: pytest.Config) -> bool:
-    """Whether other files include a file."""
-    from pytest_evals.dialects.lookalikes import is_included
-
-    root = suite_root(config, config.stash[OPTIONS].include_path)
-    return is_included(path, _near(path, root, config))
 
 
 def _near(path: Path, root: Path, config: pytest.Config) -> Iterator[Path]:

@@ -118,31 +118,24 @@ def names_of(config: pytest.Config) -> set[str]:
 
 
 def _own_names(config: pytest.Config, index: TaskLookup) -> set[str]:
-    base = config.invocation_params.dir
-    args = [base / str(arg).partition("::")[0] for arg in config.args]
-    return {name for place in args for name in _names(place, index)}
+    """Return the names in the files and folders of the command line."""
+    found: set[str] = set()
+    for place in named_places(config):
+        if os.path.isdir(place):
+            found |= {*index.below(place)}
+        elif os.path.isfile(place) and place.suffix != ".py":
+            found |= {*index.of_file(place)}
+    return found
 
 
 def _has_modules(config: pytest.Config) -> bool:
     """Whether Python files, whose names need an import, may be collected."""
     patterns = config.stash[OPTIONS].python_files
-    base = config.invocation_params.dir
-    for arg in config.args:
-        place = base / str(arg).partition("::")[0]
-        if place.suffix == ".py" or (
-            os.path.isdir(place)
-            and any(matches(file, patterns) for file in place.rglob("*.py"))
-        ):
-            return True
-    return False
-
-
-def _names(place: Path, index: TaskLookup) -> Iterator[str]:
-    """Return the names in a file or folder of the command line."""
-    if os.path.isdir(place):
-        yield from index.below(place)
-    elif os.path.isfile(place) and place.suffix != ".py":
-        yield from index.of_file(place)
+    return any(
+        place.suffix == ".py"
+        or any(matches(file, patterns) for file in place.rglob("*.py"))
+        for place in named_places(config)
+    )
 
 
 def _matching(names: Iterable[str], pattern: str) -> list[str]:
@@ -167,9 +160,8 @@ def _eval_names(config: pytest.Config) -> Iterator[str]:
     for place in named_places(config):
         files = place.rglob("*.y*ml") if place.is_dir() else [place]
         for path in files:
-            if path.suffix in (".yaml", ".yml") and (
-                dialect_of(path, raw_of) == "native"
-            ):
+            is_yaml = path.suffix in (".yaml", ".yml")
+            if is_yaml and dialect_of(path, raw_of) == "native":
                 named = _TASK.search(raw_of(path))
                 yield named[1].decode("utf-8", "replace") if named else path.stem
 
