@@ -58,7 +58,12 @@ def documents_of_gates(
         for session in session_of(config).all
         for document in _of_gates(session, _own(before, session), _own(after, session))
     ]
-    _select_again(config, found)
+    # The terminal's count of deselected items leaves out those that run after all.
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    counted = getattr(terminal, "stats", {}).get("deselected")
+    if counted:
+        running = set(map(id, found))
+        counted[:] = [item for item in counted if id(item) not in running]
     return found
 
 
@@ -85,15 +90,6 @@ def _of_gates(
     prefixes = tuple(config.getoption("deselect", None) or ())
     lacking = _lacking(session, tasks, before, after)
     return [item for item in lacking if not item.nodeid.startswith(prefixes)]
-
-
-def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Remove items that run after all from the terminal's count of deselected items."""
-    terminal = config.pluginmanager.getplugin("terminalreporter")
-    counted = getattr(terminal, "stats", {}).get("deselected")
-    if counted:
-        running = set(map(id, items))
-        counted[:] = [item for item in counted if id(item) not in running]
 
 
 def _leaves_out(config: pytest.Config) -> bool:

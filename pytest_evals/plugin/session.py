@@ -37,10 +37,10 @@ from pytest_evals.plugin.settings.process import (
 )
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
+    full_spec,
     hooks_of,
     of_model,
     run_config,
-    spec_of,
     task_options,
 )
 from pytest_evals.plugin.shared_state import (
@@ -140,7 +140,8 @@ class EvalSession:
         inference.given_name = tested.name if tested is not None else ""
         self.models = Models(inference)
         if self.model:
-            self.models.open_here(spec_of(options), options.judge, self._close_others)
+            spec = full_spec(options, options.model)
+            self.models.open_here(spec, options.judge, self._close_others)
         self.run = Run(
             run_config(
                 config, options, self.model, is_worker=self.assignment is not None

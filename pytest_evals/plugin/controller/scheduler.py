@@ -21,8 +21,8 @@ import pytest
 
 from pytest_evals.errors import TaskFileError
 from pytest_evals.plugin.checks.session import check_session, run_reference_models
-from pytest_evals.plugin.controller.gate_reports import report_gate
 from pytest_evals.plugin.execution.start import begin, start
+from pytest_evals.plugin.gates import report_gate
 from pytest_evals.plugin.python_evals import has_evals, load_module
 from pytest_evals.plugin.reporting.prompts import look
 from pytest_evals.plugin.result_tests import HOST, write_records

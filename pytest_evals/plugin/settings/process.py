@@ -19,26 +19,15 @@ from pytest_evals.run.start import Start
 
 
 class WorkerAssignment(NamedTuple):
-    """The assignment of a worker.
+    """The assignment of a worker."""
 
-    Args:
-        slot: Number of its shard and device.
-        n: Number of slots.
-        stop: A file; the worker stops once it exists.
-        todo: Positions of the remaining items, for a replacement of a crashed worker.
-        window: Documents to plan together, if not the usual number.
-        selects: Folder of the run that ``--evals-only`` selects from, or empty, for
-            each model.
-        costs: Folder of the run whose costs cut the shards, or empty.
-    """
-
-    slot: int
-    n: int
-    stop: str
-    todo: list[int] | None
-    window: int | None
-    selects: Sequence[str] = ()
-    costs: str = ""
+    slot: int  # number of its shard and device
+    n: int  # number of slots
+    stop: str  # a file; the worker stops once it exists
+    todo: list[int] | None  # remaining items, for a replacement of a crashed worker
+    window: int | None  # documents to plan together, if not the usual number
+    selects: Sequence[str] = ()  # run of each model for ``--evals-only``, or empty
+    costs: str = ""  # folder of the run whose costs cut the shards, or empty
 
 
 def is_distributed(config: pytest.Config) -> bool:

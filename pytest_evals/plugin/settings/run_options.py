@@ -94,11 +94,6 @@ def full_spec(options: Options, spec: str) -> str:
     return f"ray:{spec},address={options.ray}" if options.ray else spec
 
 
-def spec_of(options: Options) -> str:
-    """The spec of the tested model with all options; empty if missing."""
-    return full_spec(options, options.model) if options.model else ""
-
-
 def run_config(
     config: pytest.Config, options: Options, label: str, *, is_worker: bool
 ) -> RunConfig:

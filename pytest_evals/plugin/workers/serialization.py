@@ -320,23 +320,14 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
 
 class GateMark(NamedTuple):
     """A ``skip`` or ``xfail`` mark whose condition is true, or a mark with an invalid
-    condition.
-
-    Args:
-        reason: Why.
-        skips: Whether it is a skip.
-        runs: Whether the gate is judged.
-        strict: Whether a passing gate fails.
-        covers: Whether a failing gate is expected.
-        fails: Whether the condition is invalid; ``reason`` is the error.
-    """
+    condition."""
 
     reason: str
-    skips: bool = False
-    runs: bool = False
-    strict: bool = False
-    covers: bool = True
-    fails: bool = False
+    skips: bool = False  # whether it is a skip
+    runs: bool = False  # whether the gate is judged
+    strict: bool = False  # whether a passing gate fails
+    covers: bool = True  # whether a failing gate is expected
+    fails: bool = False  # whether the condition is invalid; ``reason`` is the error
 
 
 class CollectionReport(NamedTuple):
