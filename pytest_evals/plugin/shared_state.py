@@ -77,19 +77,16 @@ class SharedState(Generic[OfModel]):
         self.locked: set[str] = set()  # tasks that were compared with ``evals.lock``
         self.outcome = SessionOutcome()
         self.repeats = RerunScores()
-        self._begin_ledger()
-        set_sandbox(self.options.sandbox, consents=self.options.allow_unsafe_code)
-        config.add_cleanup(end_sandbox)
-
-    def _begin_ledger(self) -> None:
-        """Count for spend caps from 0; workers share a file with their controller,
-        which has begun it."""
+        # Count for spend caps from 0; workers share a file with their controller, which
+        # has begun it.
         caps = RunCaps(self.options.max_requests, self.options.max_cost)
         if self.assignment is not None:
             Ledger.begin_run(str(Path(self.assignment.stop).with_name(LEDGER)), caps)
-        elif not is_distributed(self.config):
+        elif not is_distributed(config):
             Ledger.begin_run(caps=caps)
-            self.config.add_cleanup(Ledger.begin_run)
+            config.add_cleanup(Ledger.begin_run)
+        set_sandbox(self.options.sandbox, consents=self.options.allow_unsafe_code)
+        config.add_cleanup(end_sandbox)
 
 
 Scores = dict[tuple[str, str], dict[int, object]]

@@ -21,7 +21,7 @@ import pytest
 
 from pytest_evals.errors import TaskFileError
 from pytest_evals.plugin.checks.session import check_session, run_reference_models
-from pytest_evals.plugin.execution.start import begin, start
+from pytest_evals.plugin.execution.start import NAME, start
 from pytest_evals.plugin.gates import report_gate
 from pytest_evals.plugin.python_evals import has_evals, load_module
 from pytest_evals.plugin.reporting.prompts import look
@@ -149,7 +149,8 @@ class EvalScheduling:
         session.select(self._ids)
         for one in session.all:
             check_session(one, self._ids)
-        begin(self.config)
+        # The loop, which does it elsewhere, is that of pytest-xdist.
+        self.config.pluginmanager.getplugin(NAME).begin()
         self._session = session
         for one in session.all:
             if one.stoppable is not None:

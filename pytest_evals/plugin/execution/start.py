@@ -55,13 +55,6 @@ def start(config: pytest.Config) -> EvalSession:
     return config.stash[SESSION]
 
 
-def begin(config: pytest.Config) -> None:
-    """Prepare the progress line and the results on a controller, whose loop is that of
-    pytest-xdist."""
-    hooks: SessionHooks = config.pluginmanager.getplugin(NAME)
-    hooks.begin()
-
-
 def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     if session.config.option.collectonly and session.assignment is None:
         plugins.register(TreeLevels(), "evals-tree-levels")

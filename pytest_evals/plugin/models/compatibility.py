@@ -21,8 +21,8 @@ from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.models.session_models import (
     DocumentItem,
     Models,
-    PrepareItems,
     by_definition,
+    prepare_of,
 )
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
@@ -133,7 +133,7 @@ def check_ready(
             jobs=[item.job for item in members],
             tested=tested,
             judge=tested if is_same and judge == options.model else judge,
-            prepare=PrepareItems(members),
+            prepare=prepare_of(members),
             reuses=not options.repeatability,
         )
         error = why_refused(asked, models.inference.answers)

@@ -83,7 +83,7 @@ class Models:
                 for n, (job, then) in enumerate(pairwise(jobs), start=1)
                 if wave_of is not None and wave_of(job) != wave_of(then)
             ]
-            prepare = PrepareItems(members)
+            prepare = prepare_of(members)
             self.inference.add_batches(
                 definition, jobs, prepare, window=window, ends=ends
             )
@@ -94,7 +94,7 @@ class Models:
         """Answer documents once more, in this order. ``wrap`` returns the model to
         use instead of the one that answered."""
         for definition, members in by_definition(items).items():
-            jobs, prepare = [item.job for item in members], PrepareItems(members)
+            jobs, prepare = [item.job for item in members], prepare_of(members)
             records = self.inference.again(definition, jobs, prepare, wrap)
             yield from zip(members, records, strict=True)
 
@@ -163,7 +163,7 @@ class Models:
     def requests_of(self, item: DocumentItem) -> Record:
         """Return a document with the requests that a run would send."""
         task, index = item.job.task, item.job.index
-        (record,) = PrepareItems([item])(task, [ask(task, index)])
+        (record,) = prepare_of([item])(task, [ask(task, index)])
         return record
 
     def end(
@@ -199,15 +199,13 @@ def by_definition(items: Sequence[AnyItem]) -> dict[Definition, list[AnyItem]]:
     return groups
 
 
-class PrepareItems:
-    """Passes a task's records to ``pytest_evals_requests``, as its folder sees it."""
-
-    def __init__(self, members: Sequence[DocumentItem]) -> None:
-        self._ihook = {item.job.task.name: item.ihook for item in members}
-
-    def __call__(self, task: Task, records: list[Record]) -> list[Record]:
-        """Return the records to send."""
-        return prepared(self._ihook[task.name], task, records)
+def prepare_of(
+    members: Sequence[DocumentItem],
+) -> Callable[[Task, list[Record]], list[Record]]:
+    """Return what passes a task's records to ``pytest_evals_requests``, as its folder
+    sees it."""
+    hooks = {item.job.task.name: item.ihook for item in members}
+    return lambda task, records: prepared(hooks[task.name], task, records)
 
 
 class Definition(NamedTuple):

@@ -83,7 +83,7 @@ class OnlyMode:
         for items in by_task.values():
             task = items[0].job.task
             rows = _Rows(run.rows(task.name) if run else ())
-            if run and rows.are_there and _has_changed(task, run.results):
+            if run and rows.by_index and _has_changed(task, run.results):
                 self._lines.append(
                     f"evals: warning: {task.name} has changed since that run; its "
                     "documents are selected by their ids"
@@ -116,13 +116,9 @@ class _Rows:
     """The samples of a task in an earlier run."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._by_index, self._by_id = dict[int, Row](), dict[str, Row]()
+        self.by_index, self._by_id = dict[int, Row](), dict[str, Row]()
         for row in rows:
-            self._by_index[row["doc_id"]] = self._by_id[row["id"]] = row
-
-    @property
-    def are_there(self) -> bool:
-        return bool(self._by_index)
+            self.by_index[row["doc_id"]] = self._by_id[row["id"]] = row
 
     def of(self, item: DocItem) -> Row | None:
         """Return the row of the document with the same id. A document that could not be
@@ -130,7 +126,7 @@ class _Rows:
         label = node_label(item.parent.evals.model, item.job.task.variant)
         name = item.name[item.name.index("[") :]
         id_ = name.removeprefix(document_start("", label))[:-1]
-        here = self._by_index.get(item.job.index)
+        here = self.by_index.get(item.job.index)
         return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
 
 

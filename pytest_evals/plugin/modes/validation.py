@@ -279,26 +279,23 @@ def _checks(items: Sequence[pytest.Item]) -> list[Check]:
         elif isinstance(item, DocItem):
             name = item.job.task.name
             first.setdefault(f"[{name}]", item)
-            documents.setdefault(name, {})[item.job.index] = item.name
-    return [
-        item
-        if isinstance(item, Check)
-        else _task_check(item, documents[item.job.task.name])
-        for item in first.values()
-    ]
-
-
-def _task_check(item: DocItem, names: Mapping[int, str]) -> TaskCheck:
-    """Return the check of an item's task; ``names`` are ``task[id]``."""
-    check = TaskCheck.from_parent(
-        item.parent,
-        name=item.name.partition("[")[0],
-        task=item.job.task,
-        documents={i: name.partition("[")[2][:-1] for i, name in names.items()},
-        scores=item.parent.score_hook is None,
-    )
-    check.own_markers.extend(item.own_markers)
-    return check
+            id_ = item.name.partition("[")[2][:-1]
+            documents.setdefault(name, {})[item.job.index] = id_
+    checks: list[Check] = []
+    for item in first.values():
+        if isinstance(item, Check):
+            checks.append(item)
+        else:
+            check = TaskCheck.from_parent(
+                item.parent,
+                name=item.name.partition("[")[0],
+                task=item.job.task,
+                documents=documents[item.job.task.name],
+                scores=item.parent.score_hook is None,
+            )
+            check.own_markers.extend(item.own_markers)
+            checks.append(check)
+    return checks
 
 
 # Its file has been read and its rows were looked at before; here all its documents are
