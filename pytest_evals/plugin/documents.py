@@ -397,13 +397,8 @@ class LinesOfTask(NamedTuple):
 
 
 def lines_of(task: Task, path: Path, nodeid: str, config: pytest.Config) -> LinesOfTask:
-    """Return where the rows of a task are. For VS Code, rows of another file than that
-    of the task have the line of the task.
-
-    Args:
-        path: The file of the task's node.
-        nodeid: The node's id.
-    """
+    """Return where the rows of a task are; ``path`` and ``nodeid`` are those of its
+    node. For VS Code, rows of another file have the line of the task."""
     file, numbers = task.row_lines() if task.row_lines is not None else (path, ())
     lines = tuple(number - 1 for number in numbers)
     if file == path or not lines or config.pluginmanager.hasplugin(_VS_CODE):

@@ -116,11 +116,7 @@ def has_evals(path: Path) -> bool:
 
 def load_module(path: Path, config: pytest.Config) -> None:
     """Add the evals of a test module to the suite of a controller of pytest-xdist,
-    which does not collect.
-
-    Raises:
-        TaskFileError: An eval has problems that workers did not find.
-    """
+    which does not collect; raise problems that workers did not find."""
     session = cast("Any", config.pluginmanager.getplugin("session"))
     folders = session_of(config).shared.folders
     _, file = node_of(path, root_node(session, folders), folders)
@@ -203,7 +199,12 @@ class EvalNode(TaskFile):
         Raises:
             EvalsError: The eval has problems.
         """
-        self._tasks = self._read() if of_first is None else self._shared(of_first)
+        if of_first is None:
+            self._tasks = self._read()
+        else:
+            self._tasks, self._requested = of_first._tasks, of_first._requested
+            self.parameters = of_first.parameters
+            self.per_document = of_first.per_document
         session = self.evals
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
@@ -215,11 +216,6 @@ class EvalNode(TaskFile):
                 nodes += self.collected_documents(run)
                 gates += self.gates(run)
         return [*nodes, *gates]
-
-    def _shared(self, of_first: EvalNode) -> Sequence[Task]:
-        self._requested = of_first._requested
-        self.parameters, self.per_document = of_first.parameters, of_first.per_document
-        return of_first._tasks
 
     def _read(self) -> Sequence[Task]:
         """Return a task for each parameter set; none if the eval is not selected."""
@@ -262,11 +258,7 @@ class EvalNode(TaskFile):
                 scorer.values[name] = value
 
     def fixture_scope(self, name: str, what: str) -> str:
-        """The scope of a fixture.
-
-        Raises:
-            TaskFileError: It does not exist, or has parameters.
-        """
+        """The scope of a fixture; refuse one that does not exist or has parameters."""
         if name == "request":
             return "function"
         manager = self.session._fixturemanager

@@ -60,11 +60,8 @@ def write_records(session: EvalSession, folder: Path) -> None:
 
 
 def read_records(session: EvalSession) -> bool:
-    """Read the records of all documents on a worker.
-
-    Returns:
-        False if some workers are still running.
-    """
+    """Read the records of all documents on a worker. Return whether they are there:
+    not while some workers are still running."""
     assert session.assignment is not None
     path = Path(session.assignment.stop).parent / _NAME
     if not path.is_file():

@@ -350,12 +350,8 @@ class EvalSession:
         tested.run.flow.keep(record, sample)
 
     def select(self, ids: Collection[str]) -> None:
-        """Leave out models without any selected document or gate. ``ids``: node ids of
-        the selected items. A release needs all gates.
-
-        Raises:
-            pytest.UsageError: Two documents have one id.
-        """
+        """Leave out models without any selected document or gate; refuse equal ids.
+        ``ids``: node ids of the selected items. A release needs all gates."""
         if self.model:
             refuse_equal_ids([one.suite for one in self.all])
         if not self.model or self.options.profile == RELEASE:

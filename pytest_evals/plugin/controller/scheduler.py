@@ -260,11 +260,8 @@ class EvalScheduling:
         self._default.remove_pending_tests_from_node(node, indices)
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """A worker has ended.
-
-        Returns:
-            The node id of the item that crashes its worker; ``None`` while unknown.
-        """
+        """A worker has ended. Return the node id of the item that crashes its worker;
+        ``None`` while unknown."""
         if self._session is None:
             return self._default.remove_node(node)  # type: ignore[no-any-return]
         self._nodes.pop(node)

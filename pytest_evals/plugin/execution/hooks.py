@@ -204,11 +204,8 @@ class SessionHooks:
             self._clear()
 
     def begin(self) -> None:
-        """Prepare the progress line and the results.
-
-        Raises:
-            pytest.UsageError: The results cannot be written.
-        """
+        """Prepare the progress line and the results; refuse places that cannot be
+        written to."""
         config = self._session.config
         if self._session.assignment is None:
             self._made = check_places(config, self._session.shared.options)

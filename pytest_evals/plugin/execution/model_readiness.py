@@ -51,11 +51,8 @@ class ModelReadiness:
             raise with_place(session.config, error) from None
 
     def before_item(self, session: pytest.Session) -> None:
-        """Check models of a worker before its first test.
-
-        Raises:
-            pytest.exit.Exception: A worker cannot open a model that it needs.
-        """
+        """Check models of a worker before its first test; exit if it cannot open one
+        that it needs."""
         self._n_called += 1
         if self._n_called > 2:
             return

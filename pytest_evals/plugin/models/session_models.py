@@ -65,11 +65,8 @@ class Models:
         wave_of: Callable[[Job], object] | None = None,
     ) -> None:
         """Batch the selected documents by their definitions of ``eval_model``.
-
-        Args:
-            window: Documents to answer together, if not as many as usual.
-            wave_of: The wave of a document, which is answered before the next, if any.
-        """
+        ``window``: documents to answer together, if not as many as usual; ``wave_of``:
+        the wave of a document, which is answered before the next, if any."""
         self.planned = items
         for definition, members in by_definition(items).items():
             jobs = [item.job for item in members]

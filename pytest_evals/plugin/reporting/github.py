@@ -39,11 +39,8 @@ LEAST = 1000  # smallest useful size of a summary
 
 def append_summary(text: Callable[[int], str]) -> list[tuple[str, bool]]:
     """Append to the summary of the step of GitHub Actions, if there is one. ``text``:
-    the Markdown, with at most so many bytes.
-
-    Returns:
-        The error, if it is not written, and that it does not fail the session.
-    """
+    the Markdown, with at most so many bytes. Return the error, if it is not written,
+    and that it does not fail the session."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
         return []

@@ -50,9 +50,7 @@ def hook_calls(config: pytest.Config, needless: Sequence[object] = ()) -> HookCa
     """Return the calls of all current implementations of these hooks.
 
     Use them for a few documents only, since plugins may be registered at any time.
-
-    Args:
-        needless: Plugins that do nothing with the report of a silent document.
+    ``needless``: plugins that do nothing with the report of a silent document.
     """
     hook, plain = config.hook, _is_plain(config.pluginmanager)
     place = ("nodeid", "location")
