@@ -23,17 +23,17 @@ from pytest_evals.plugin.messages import ShortMessage
 from pytest_evals.plugin.models.compatibility import refuse_early
 from pytest_evals.plugin.own_documents import PendingDocuments
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.suite.file_nodes import node_of
+from pytest_evals.plugin.suite.file_nodes import Node, node_of
 from pytest_evals.run.suite import GroupRun, TaskRun
 
 
 class TaskFile(EvalFile):
     """A file with tasks."""
 
-    collected: Sequence[pytest.Item | pytest.Collector] = ()
+    collected: Sequence[Node] = ()
     """The result of :meth:`collect`."""
 
-    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+    def collect(self) -> Iterable[Node]:
         """Return the documents of all its tasks, then their gates; or its groups."""
         session = self.evals
         if session.is_first:
@@ -42,7 +42,7 @@ class TaskFile(EvalFile):
         failed = session.shared.failed_files
         if not session.is_first and self.path in failed:  # the first model reports it
             return []
-        nodes: list[pytest.Item | pytest.Collector] = []
+        nodes: list[Node] = []
         gates: list[pytest.Collector] = []
         failed.add(self.path)
         runs = session.load(self.path, self.ihook, self.nodeid)
@@ -95,10 +95,10 @@ class GroupNode(pytest.Collector):
         super().__init__(**kwargs)
         self.run, self.evals = run, kwargs["parent"].evals
 
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+    def collect(self) -> Iterator[Node]:
         """Return the documents of all members, their gates, and then its own gates."""
         session = self.evals
-        documents: list[pytest.Item | pytest.Collector] = []
+        documents: list[Node] = []
         gates: list[pytest.Collector] = []
         for child in self.run.group.children:
             if isinstance(child, Group):
@@ -121,9 +121,7 @@ class GroupNode(pytest.Collector):
         return GroupNode.from_parent(parent, name=run.name, run=run)
 
 
-def file_node(
-    path: Path, near: pytest.Item | pytest.Collector, evals: EvalSession
-) -> TaskFile:
+def file_node(path: Path, near: Node, evals: EvalSession) -> TaskFile:
     """Return a model's node of a file with tasks: that of ``near`` if it is the same
     file, else one that is created once a session."""
     for node in near.iter_parents():

@@ -29,7 +29,7 @@ from pytest_evals.plugin.parameter_sets import parameter_sets
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_test_file, matches
-from pytest_evals.plugin.suite.file_nodes import node_of, root_node
+from pytest_evals.plugin.suite.file_nodes import Node, node_of, root_node
 from pytest_evals.plugin.suite.lookalike_files import warn
 from pytest_evals.plugin.suite.unreachable_evals import (
     nested_evals,
@@ -46,9 +46,7 @@ _SYNC = "define it without async, and call asyncio.run()"
 _EVAL = re.compile(rb"\beval\b")
 
 
-def collect_eval(
-    module: pytest.Collector, found: Eval
-) -> list[pytest.Item | pytest.Collector]:
+def collect_eval(module: pytest.Collector, found: Eval) -> list[Node]:
     """The documents and gates of an eval, as children of its module.
 
     Problems of the eval belong to a separate node, so that the other tests of the
@@ -62,7 +60,7 @@ def collect_eval(
     if _is_collected_elsewhere(found, module):
         return []
     try:
-        nodes: list[pytest.Item | pytest.Collector] = []
+        nodes: list[Node] = []
         of_first: EvalNode | None = None
         for one in session_of(module.config).all:
             node = EvalNode.from_parent(
@@ -190,9 +188,7 @@ class EvalNode(TaskFile):
         """Whether scorers request fixtures with the scope function or class, so that
         each document is set up."""
 
-    def items(
-        self, of_first: EvalNode | None = None
-    ) -> list[pytest.Item | pytest.Collector]:
+    def items(self, of_first: EvalNode | None = None) -> list[Node]:
         """Documents and gates. ``of_first``: the node of the first of several models,
         whose cases this one shares.
 
@@ -206,7 +202,7 @@ class EvalNode(TaskFile):
             self.parameters = of_first.parameters
             self.per_document = of_first.per_document
         session = self.evals
-        nodes: list[pytest.Item | pytest.Collector] = []
+        nodes: list[Node] = []
         gates: list[pytest.Collector] = []
         assert self.parent is not None
         for run in session.suite.add(self._tasks, self.path, self.parent.nodeid):

@@ -14,10 +14,12 @@ import pytest
 
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 
+Node = pytest.Item | pytest.Collector
+
 
 def node_of(
-    path: Path, near: pytest.Item | pytest.Collector, made: dict[Path, pytest.Directory]
-) -> tuple[pytest.Collector, pytest.Item | pytest.Collector | None]:
+    path: Path, near: Node, made: dict[Path, pytest.Directory]
+) -> tuple[pytest.Collector, Node | None]:
     """The nodes of a file's folder, and of the file if pytest collects it.
 
     A folder's conftest.py is loaded when the folder is collected, and its fixtures are
@@ -52,9 +54,7 @@ def root_node(
     return made[root]
 
 
-def _child(
-    folder: pytest.Directory, path: Path
-) -> pytest.Item | pytest.Collector | None:
+def _child(folder: pytest.Directory, path: Path) -> Node | None:
     report, _ = folder.session._collect_one_node(folder)
     if not report.passed:
         raise pytest.Collector.CollectError(str(report.longrepr))
