@@ -198,7 +198,9 @@ _NO_SCORE = frozenset({"error", "unscored"})
 _CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
     "keywords": NodeKeywords,
     "own_markers": lambda item: marks_of(item.job.task),
-    "extra_keyword_matches": lambda item: item.names_of_groups(),
+    "extra_keyword_matches": lambda item: {  # the groups of its task, for ``-k``
+        *item.parent.group_names.get(item.job.task.name, ())
+    },
     "stash": lambda item: pytest.Stash(),
     "user_properties": lambda item: [],
     "_report_sections": lambda item: [],
@@ -265,10 +267,6 @@ class DocItem(EvalItem):
         """Its share of the model's time and its own scoring, in seconds."""
         self.shown: Sequence[str] = ()
         """Prompt, answer and target as lines, if the terminal shows them."""
-
-    def names_of_groups(self) -> set[str]:
-        """Return the names of the groups of its task, for ``-k``."""
-        return {*self.parent.group_names.get(self.job.task.name, ())}
 
     def release(self) -> None:
         """Release what is not needed once its report is made: its packed record, and

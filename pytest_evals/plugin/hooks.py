@@ -163,31 +163,23 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect eval files, which are recognised by their first bytes."""
     found = yield
-    from pytest_evals.plugin.suite.eval_files import (
-        collects_only_evals,
-        has_evals,
-        is_eval_file,
-        is_eval_module,
-        is_test_file,
-    )
-    from pytest_evals.plugin.suite.lookalike_files import (
-        record_eval_file,
-        warn_or_collect_lookalike,
-    )
+    from pytest_evals.plugin.suite import eval_files, lookalike_files
 
-    if found and collects_only_evals(parent.config):
+    if found and eval_files.collects_only_evals(parent.config):
         # A test that cannot be imported must not stop the check of task files.
-        found = [one for one in found if has_evals(one)]
-    if not is_eval_file(file_path, parent.ihook, parent.config):
-        if not found and is_eval_module(file_path, parent.config):
+        found = [one for one in found if eval_files.has_evals(one)]
+    if not eval_files.is_eval_file(file_path, parent.ihook, parent.config):
+        if not found and eval_files.is_eval_module(file_path, parent.config):
             return [pytest.Module.from_parent(parent, path=file_path)]
-        lost = None if found else warn_or_collect_lookalike(file_path, parent)
+        if found:
+            return found
+        lost = lookalike_files.warn_or_collect_lookalike(file_path, parent)
         return found if lost is None else [lost]
     from pytest_evals.core.node_names import file_id
     from pytest_evals.plugin.execution.start import start
     from pytest_evals.plugin.nodes import TaskFile
 
-    record_eval_file(file_path, parent.config)
+    lookalike_files.record_eval_file(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
     ours = [
         TaskFile.from_parent(parent, path=file_path, nodeid=nodeid, evals=one)
@@ -195,7 +187,7 @@ def pytest_collect_file(
     ]
     # pytest also collects a module that the command line names.
     is_module = file_path.suffix == ".py"
-    kept = not is_module or is_test_file(file_path, parent.config)
+    kept = not is_module or eval_files.is_test_file(file_path, parent.config)
     return [*found, *ours] if kept else [*ours]
 
 

@@ -83,18 +83,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     vars(writer)["write"] = masked
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Mask them before JUnit files, other plugins and pytest-xdist see a report."""
-    _mask(report)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """As for tests."""
-    _mask(report)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
@@ -117,7 +105,15 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
         warning_message.category = UserWarning
 
 
-def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """As for tests."""
+    pytest_runtest_logreport(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Mask them before JUnit files, other plugins and pytest-xdist see a report."""
     found = report.longrepr
     properties = getattr(report, "user_properties", None)
     lines = getattr(report, "evals_shown", None)  # pytest-reportlog writes them
@@ -135,7 +131,10 @@ def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
     if report.sections:
         report.sections = [(name, hidden(text)) for name, text in report.sections]
     if properties:
-        properties[:] = [(name, _shown(value)) for name, value in properties]
+        properties[:] = [
+            (name, hidden(value) if isinstance(value, str) else value)
+            for name, value in properties
+        ]
     if lines:
         vars(report)["evals_shown"] = [hidden(line) for line in lines]
 
@@ -155,7 +154,3 @@ def _is_ours(path: Path) -> bool:
         file = path / "conftest.py" if path.is_dir() else path
         return _OURS in file.read_bytes()
     return False
-
-
-def _shown(value: object) -> object:
-    return hidden(value) if isinstance(value, str) else value

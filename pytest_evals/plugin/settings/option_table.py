@@ -12,21 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_evals.plugin.settings.values import (
-    amount,
-    at_least,
-    baseline_name,
-    generation,
-    mapping,
-    one_of,
-    percent,
-    sandbox_level,
-    seconds,
-    shard,
-    share,
-    statuses,
-    tag_pairs,
-)
+from pytest_evals.plugin.settings import values
 
 if TYPE_CHECKING:
     from pytest_evals.core.gate import Gate, Policy
@@ -74,7 +60,7 @@ class OptionGroup(NamedTuple):
         """An option with a text; a metavar in lower case lists the valid ones."""
         words = metavar.split("|")
         if metavar.islower() and len(words) > 1:
-            more = {"read": one_of(*words), **more}
+            more = {"read": values.one_of(*words), **more}
         return field(metadata={"option": Option(self.name, metavar, help, **more)})
 
     def flag(self, help: str, **more: Any) -> Any:  # noqa: A002
@@ -91,7 +77,7 @@ MODEL, STORE = OptionGroup("model"), OptionGroup("store")
 REPORTS, GATES, RUN = OptionGroup("reports"), OptionGroup("gates"), OptionGroup("run")
 LATTICEFLOW = OptionGroup("LatticeFlow")
 
-NATURAL = at_least(0, "0 or a positive whole number")
+NATURAL = values.at_least(0, "0 or a positive whole number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,20 +120,20 @@ class Options:
     limit: float | None = SELECTION.option(
         "N|P%",
         "Run only the first N documents, or the first P percent, of each task.",
-        read=share,
+        read=values.share,
         empty=None,
     )
     sample: float | None = SELECTION.option(
         "N|P%",
         "Run only a random sample of N documents, or of P percent, of each task.",
-        read=share,
+        read=values.share,
         empty=None,
     )
     shard: str = SELECTION.option(
         "K/N",
         "Run only part K of N of the suite, without judging gates; the command merge "
         "judges them over all parts.",
-        read=shard,
+        read=values.shard,
         ini=False,
     )
     merge: tuple[Path, ...] = SELECTION.entries(
@@ -194,7 +180,7 @@ class Options:
         "K=V,…|JSON",
         "Generation arguments that override those of the tasks, such as "
         "temperature=0.7,max_gen_toks=64.",
-        read=generation,
+        read=values.generation,
         empty={},
     )
     reasoning_tags: tuple[tuple[str, str], ...] | None = PROMPTS.option(
@@ -202,14 +188,14 @@ class Options:
         "Pairs of tags of reasoning, such as [('<think>', '</think>')], which is "
         "removed from answers before scoring. By default that pair for lighteval "
         "tasks and generated choices only.",
-        read=tag_pairs,
+        read=values.tag_pairs,
         empty=None,
     )
     metadata: Mapping[str, Any] = PROMPTS.option(
         "K=V,…|JSON",
         "Entries of every task's metadata, which functions that build a dataset "
         "receive.",
-        read=mapping,
+        read=values.mapping,
         empty={},
     )
     device: str = MODEL.option(
@@ -245,14 +231,14 @@ class Options:
         "wrong,error,…",
         "Run only documents that were wrong, error, missing or regressed in the last "
         "run of this model.",
-        read=statuses,
+        read=values.statuses,
         empty=(),
         ini=False,
     )
     save_baseline: str = STORE.option(
         "NAME",
         "Save this run as a baseline, if it is complete and did not fail.",
-        read=baseline_name,
+        read=values.baseline_name,
         ini=False,
     )
     save_failed: bool = STORE.flag(
@@ -277,7 +263,7 @@ class Options:
         "FORM",
         "Also write the run as lm-eval does (lm-eval), or as results of a model's "
         "repository on the Hub (hub), to the folder export in that of the run.",
-        read=one_of("lm-eval", "hub"),
+        read=values.one_of("lm-eval", "hub"),
     )
     markdown: Path | None = REPORTS.option(
         "PATH",
@@ -303,7 +289,7 @@ class Options:
         "SHARE",
         "Share of a baseline's documents that a comparison needs; release: 1.",
         default="0.8",
-        read=percent,
+        read=values.percent,
     )
     profile: str = GATES.option(
         "default|release",
@@ -320,7 +306,7 @@ class Options:
         "K",
         "Run every document K times and report how much each metric varies between "
         "runs.",
-        read=at_least(2, "2 or more runs"),
+        read=values.at_least(2, "2 or more runs"),
         empty=0,
         ini=False,
     )
@@ -334,7 +320,7 @@ class Options:
         "P%",
         "Probability, over all gates, that --evals-stop=auto changes a verdict.",
         default="1%",
-        read=percent,
+        read=values.percent,
     )
     order_seed: int | None  # the seed, if somebody has typed it
     max_errors: float = MODEL.option(
@@ -342,20 +328,20 @@ class Options:
         "Stop when more than this share of the documents gets no response from the "
         "model.",
         default="5%",
-        read=percent,
+        read=values.percent,
     )
     max_requests: int = MODEL.option(
         "N",
         "Send at most N requests in this run to all served models and applications "
         "together: tested model, judges and simulated users.",
-        read=at_least(1, "a positive whole number"),
+        read=values.at_least(1, "a positive whole number"),
         empty=0,
     )
     max_cost: float = MODEL.option(
         "AMOUNT",
         "Spend at most this much in this run on all served models together, in the "
         "currency of their prices.",
-        read=amount,
+        read=values.amount,
         empty=0.0,
     )
     strict: bool = GATES.flag("Fail a document whose answer is wrong.")
@@ -376,7 +362,7 @@ class Options:
         "SECONDS",
         "Time limit of one call of Python code in a LatticeFlow file; 0 for none.",
         default="30",
-        read=seconds,
+        read=values.seconds,
     )
     allow_unsafe_code: bool = RUN.flag(
         "Run tasks with unsafe_code: true, which execute code written by the model on "
@@ -388,7 +374,7 @@ class Options:
         "docker:IMAGE, process (limits only, not a security boundary), off, or auto: "
         "bwrap where it works, else process.",
         default="auto",
-        read=sandbox_level,
+        read=values.sandbox_level,
     )
     allow_server_commands: bool = RUN.flag(
         "Start servers by commands of serve: specs in files: evals, ini files and "
@@ -413,7 +399,7 @@ class Options:
         "N",
         "Show the rendered prompts of the first N documents of each task before the "
         "run.",
-        read=at_least(1, "a positive whole number"),
+        read=values.at_least(1, "a positive whole number"),
         empty=0,
         ini=False,
     )
@@ -422,7 +408,7 @@ class Options:
         "off: run every document through pytest's own test protocol, to debug a "
         "conflict with another plugin.",
         default="on",
-        read=lambda text: one_of("on", "off")(text) == "on",
+        read=lambda text: values.one_of("on", "off")(text) == "on",
     )
 
 
