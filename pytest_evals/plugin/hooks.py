@@ -18,6 +18,7 @@ import pytest
 from pytest_evals import hookspecs
 from pytest_evals.plugin import CLASH, secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results, evals
+from pytest_evals.plugin.settings import process
 from pytest_evals.plugin.settings.option_checks import profile_line
 from pytest_evals.plugin.settings.options import OPTIONS, read_options
 from pytest_evals.plugin.settings.parser import (
@@ -26,14 +27,6 @@ from pytest_evals.plugin.settings.parser import (
     expand_model_alias,
     refuse_unknown,
     with_last_models,
-)
-from pytest_evals.plugin.settings.process import (
-    ALONE,
-    STARTED,
-    is_distributed,
-    is_one_per_session,
-    refuse_replicas,
-    visible_devices,
 )
 from pytest_evals.run.start import Start
 
@@ -88,7 +81,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return the profile on a controller of workers; otherwise it is shown with the
     tasks."""
     options = config.stash[OPTIONS]
-    return profile_line(options.profile) if is_distributed(config) else []
+    return profile_line(options.profile) if process.is_distributed(config) else []
 
 
 def pytest_terminal_summary(
@@ -112,12 +105,12 @@ def pytest_configure(config: pytest.Config) -> None:
     import package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = read_options(config)
-    config.stash[STARTED] = Start.now()
+    config.stash[process.STARTED] = Start.now()
     if config.stash[OPTIONS].merge:
         from pytest_evals.plugin.modes.merge import begin_merge
 
         begin_merge(config)
-    if is_distributed(config):
+    if process.is_distributed(config):
         _check_workers(config)
     if config.stash[OPTIONS].validate:
         from pytest_evals.plugin.modes.validation import ValidationMode
@@ -127,7 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
             from pytest_evals.plugin.modes.prefetch import PrefetchMode
 
             config.pluginmanager.register(PrefetchMode(config), "evals-prefetch")
-    elif is_distributed(config):
+    elif process.is_distributed(config):
         from pytest_evals.plugin.controller.controller import Controller
 
         config.pluginmanager.register(Controller(config), "evals-controller")
@@ -154,7 +147,7 @@ def _check_workers(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{why}: -n0")
     specs = {f"--evals-judge={options.judge}": options.judge}
     specs |= {f"--model={one.spec}": one.spec for one in options.models}
-    refuse_replicas(config, specs)
+    process.refuse_replicas(config, specs)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -292,10 +285,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     models = read_options(config).models
     if is_set or not models:
         return None
-    if any(is_one_per_session(one.spec) for one in models):
+    if any(process.is_one_per_session(one.spec) for one in models):
         return 1
-    n = len(visible_devices().names)
-    config.stash[ALONE] = n == 0
+    n = len(process.visible_devices().names)
+    config.stash[process.ALONE] = n == 0
     return max(1, n)
 
 

@@ -28,14 +28,10 @@ from pytest_evals.plugin.nodes import TaskFile
 from pytest_evals.plugin.parameter_sets import parameter_sets
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.suite import unreachable_evals
 from pytest_evals.plugin.suite.eval_files import is_test_file, matches
 from pytest_evals.plugin.suite.file_nodes import Node, node_of, root_node
 from pytest_evals.plugin.suite.lookalike_files import warn
-from pytest_evals.plugin.suite.unreachable_evals import (
-    nested_evals,
-    replaced_evals,
-    unnamed_evals,
-)
 from pytest_evals.run.suite import TaskRun
 from pytest_evals.scorers.functions import ARGUMENTS, FunctionScorer
 from pytest_evals.scorers.user_code import user_fault
@@ -91,12 +87,15 @@ def add_unreachable_evals(module: pytest.Module, report: pytest.CollectReport) -
     names = vars(module.obj)
     if not has_evals(module.path):
         return
-    problems = [*replaced_evals(names), *nested_evals(module.path, names)]
+    problems = [
+        *unreachable_evals.replaced_evals(names),
+        *unreachable_evals.nested_evals(module.path, names),
+    ]
     try:
-        for problem in unnamed_evals(names):
+        for problem in unreachable_evals.unnamed_evals(names):
             warn(problem)
     except pytest.PytestCollectionWarning:  # where warnings are errors
-        problems += unnamed_evals(names)
+        problems += unreachable_evals.unnamed_evals(names)
     for problem in problems:
         nodeid, error = f"{module.nodeid}::{problem.where}", TaskFileError([problem])
         node = FailedEval.from_parent(

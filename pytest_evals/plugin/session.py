@@ -28,20 +28,13 @@ from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import DocumentItem, Models
+from pytest_evals.plugin.settings import run_options
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import suite_root
 from pytest_evals.plugin.settings.process import (
     is_distributed,
     load_conftests,
     selects_items,
-)
-from pytest_evals.plugin.settings.run_options import (
-    answers_of,
-    full_spec,
-    hooks_of,
-    of_model,
-    run_config,
-    task_options,
 )
 from pytest_evals.plugin.shared_state import (
     SessionWarnings,
@@ -112,7 +105,7 @@ class EvalSession:
         self.task_index, self.outcome = shared.task_index, shared.outcome
         config, self.options = shared.config, shared.options
         if model is not None:
-            self.options = of_model(self.options, model)
+            self.options = run_options.of_model(self.options, model)
         options = self.options
         self.model = model.name if model is not None else ""
         """The name of its model; empty if it is the only one."""
@@ -131,19 +124,19 @@ class EvalSession:
             self.gates,
             shared.selection,
             keeps_repeats=lambda: shared.has_result_tests,
-            hooked=hooks_of(config),
+            hooked=run_options.hooks_of(config),
             raises=options.validate,
         )
         self.suite.model = self.model
-        inference = Inference(answers_of(config))
+        inference = Inference(run_options.answers_of(config))
         tested = model or next(iter(options.models), None)
         inference.given_name = tested.name if tested is not None else ""
         self.models = Models(inference)
         if self.model:
-            spec = full_spec(options, options.model)
+            spec = run_options.full_spec(options, options.model)
             self.models.open_here(spec, options.judge, self._close_others)
         self.run = Run(
-            run_config(
+            run_options.run_config(
                 config, options, self.model, is_worker=self.assignment is not None
             ),
             self.suite,
@@ -188,7 +181,7 @@ class EvalSession:
         files = SuiteFiles(
             collected=lambda: sorted(named_places(config)), skips=skips_of(config)
         )
-        found = task_options(
+        found = run_options.task_options(
             config, self.options, shared.selection, shared.task_index, files
         )
         watched = WatchedArguments(found.model_arguments)

@@ -13,18 +13,11 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from pytest import TerminalReporter
 
 from pytest_evals.masking.registry import hidden
+from pytest_evals.plugin import collected_items, own_documents
 from pytest_evals.plugin.checks.session import (
     check_parameters,
     check_session,
     run_reference_models,
-)
-from pytest_evals.plugin.collected_items import (
-    deduplicate,
-    documents_of_gates,
-    documents_of_named_gates,
-    keep_failed,
-    rename,
-    sort_by_model,
 )
 from pytest_evals.plugin.documents import DocItem, EvalItem, Status, status_of
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
@@ -33,19 +26,9 @@ from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.modes.follow_ups import follow_up_line
-from pytest_evals.plugin.own_documents import (
-    PendingDocuments,
-    all_created,
-    create_own,
-    is_observed,
-    make_lazy,
-)
+from pytest_evals.plugin.own_documents import PendingDocuments
+from pytest_evals.plugin.reporting import terminal_summary
 from pytest_evals.plugin.reporting.prompts import has_news, look, will_ask
-from pytest_evals.plugin.reporting.terminal_summary import (
-    collected_lines,
-    warning_lines,
-    write_summary,
-)
 from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.option_checks import profile_line
@@ -82,13 +65,13 @@ class SessionHooks:
         """Sort items: documents, gates, then tests of the results. Add the documents of
         selected gates."""
         suites = [one.suite for one in self._session.all]
-        rename(items, suites)
-        deduplicate(items, suites)
+        collected_items.rename(items, suites)
+        collected_items.deduplicate(items, suites)
         has_pending = any(isinstance(item, PendingDocuments) for item in items)
-        waits = has_pending and not is_observed(config, self)
+        waits = has_pending and not own_documents.is_observed(config, self)
         if not waits:
-            items[:] = [*all_created(items)]
-            items[:0] = documents_of_named_gates(config, items)
+            items[:] = [*own_documents.all_created(items)]
+            items[:0] = collected_items.documents_of_named_gates(config, items)
         # Sort twice: --sw deselects the items before the failed one, so it needs the
         # order in which items run; --ff changes that order.
         self._sort(items)
@@ -97,7 +80,7 @@ class SessionHooks:
         self._session.shared.collected_gates = gates
         yield
         if not waits:
-            items[:0] = documents_of_gates(config, collected, items)
+            items[:0] = collected_items.documents_of_gates(config, collected, items)
         self._sort(items)
         for item in items:
             if isinstance(item, DocItem):
@@ -114,7 +97,7 @@ class SessionHooks:
             for one in self._session.all:
                 one.news = report_collection(one.suite, marks, gates)
         if waits:
-            make_lazy(items)
+            own_documents.make_lazy(items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         session = self._session
@@ -126,7 +109,7 @@ class SessionHooks:
             )
         )
         if self._session.model:
-            sort_by_model(items, self._session.all)
+            collected_items.sort_by_model(items, self._session.all)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check the session and plan its documents; a worker plans its shard."""
@@ -150,7 +133,7 @@ class SessionHooks:
                 ids = [item.nodeid for item in items]
                 shards = self._session.shards(ids, assignment.n)
                 positions = shards.shards[assignment.slot]
-            items = create_own(items, positions)
+            items = own_documents.create_own(items, positions)
         if self._session.options.merge:
             return
         by_model: dict[EvalSession, list[DocItem]] = {}
@@ -170,13 +153,13 @@ class SessionHooks:
         """Return the numbers of tasks, documents and gates, the model, and prompts with
         ``--evals-write-out``. Warnings follow after prompts were checked, if documents
         will be sent."""
-        lines = collected_lines(self._session, items)
+        lines = terminal_summary.collected_lines(self._session, items)
         if lines:
             lines += profile_line(self._session.options.profile)
         if lines and self._sends and self._session.assignment is None:
             lines += follow_up_line(self._session, items)
         if lines and not self._sends:
-            lines += warning_lines(self._session)
+            lines += terminal_summary.warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
         from pytest_evals.plugin.reporting.prompts import documents_of, write_out_lines
@@ -281,7 +264,7 @@ class SessionHooks:
         """Write the results, even if the session was interrupted."""
         self._clear()
         for one in self._session.all:
-            keep_failed(session.config, one.run.gate_judge.skipped())
+            collected_items.keep_failed(session.config, one.run.gate_judge.skipped())
         is_refused = any(one.models.refused for one in self._session.all)
         if is_refused and self._session.assignment is None:
             for one in self._session.all:
@@ -298,7 +281,7 @@ class SessionHooks:
         """Write the table of results."""
         for one in self._session.all:
             if one.run.result is not None and not terminalreporter.no_summary:
-                write_summary(one, terminalreporter)
+                terminal_summary.write_summary(one, terminalreporter)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:

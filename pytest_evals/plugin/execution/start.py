@@ -18,15 +18,11 @@ from pytest_evals.plugin.modes.merge import MergeMode
 from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.modes.shard import ShardMode
 from pytest_evals.plugin.nodes import TreeLevels
+from pytest_evals.plugin.reporting import terminal_summary
 from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.github import Faults, Publishing
 from pytest_evals.plugin.reporting.models import ModelsReport
 from pytest_evals.plugin.reporting.results import ComparisonMode, Exports, Listeners
-from pytest_evals.plugin.reporting.terminal_summary import (
-    OpenGates,
-    ShortSummary,
-    are_counted,
-)
 from pytest_evals.plugin.secrets import learn_environment
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
@@ -79,7 +75,7 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     if session.assignment is not None:  # workers write no reports
         Faults.begin(config)
         return
-    register(ShortSummary(session), "evals-short-summary")
+    register(terminal_summary.ShortSummary(session), "evals-short-summary")
     terminal = config.pluginmanager.getplugin("terminalreporter")
     if GateLetters.is_needed(terminal):
         register(GateLetters(session, terminal), "evals-gate-letters")
@@ -91,8 +87,8 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
             register(Exports(one), f"evals-exports{one.model}")
         register(Listeners(one), f"evals-listeners{one.model}")
     register(ModelsReport(session), "evals-models")
-    if are_counted(config):
-        register(OpenGates(config), "evals-open-gates")
+    if terminal_summary.are_counted(config):
+        register(terminal_summary.OpenGates(config), "evals-open-gates")
 
 
 def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:

@@ -15,13 +15,7 @@ import pytest
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, StoreError, plural
 from pytest_evals.models.repositories import HubFiles, Repository, download, hub_files
-from pytest_evals.plugin.checks.lock import (
-    LOCK,
-    listed,
-    needed_repositories,
-    repository_name,
-    write_lock,
-)
+from pytest_evals.plugin.checks import lock
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.validation import UNCHECKED, Check, TaskCheck
 from pytest_evals.plugin.session import SESSION
@@ -64,17 +58,17 @@ class PrefetchMode:
         total, commits = 0, dict[str, str]()
         evals = self._config.stash[SESSION]
         tasks = [*evals.listed, *(one.task for one in evals.suite.tasks.values())]
-        needed = needed_repositories(evals.options, tasks)
+        needed = lock.needed_repositories(evals.options, tasks)
         for repository, users in needed.items():
             try:
                 files = hub_files(repository)
                 if repository.kind == "model" and not self._lists:
                     download(repository, files)
             except EvalsError as error:
-                self._faults.append(f"{error} (for {listed(users)})")
+                self._faults.append(f"{error} (for {lock.listed(users)})")
                 continue
             total += files.size
-            commits[repository_name(repository)] = files.commit
+            commits[lock.repository_name(repository)] = files.commit
             self._lines.append(_line(repository, files, users))
         done = "to download" if self._lists else "in the Hub's cache"
         n = len(needed)
@@ -91,11 +85,11 @@ class PrefetchMode:
     def _write_lock(
         self, session: pytest.Session, tasks: list[Task], commits: dict[str, str]
     ) -> None:
-        line = f"{LOCK} is not written"
+        line = f"{lock.LOCK} is not written"
         if session.exitstatus == pytest.ExitCode.OK:
             try:
-                write_lock(self._config.stash[SESSION], tasks, commits)
-                line = f"{LOCK} is written; --evals-locked compares runs with it"
+                lock.write_lock(self._config.stash[SESSION], tasks, commits)
+                line = f"{lock.LOCK} is written; --evals-locked compares runs with it"
             except StoreError as error:
                 line += f": {error}"
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -118,6 +112,6 @@ class PrefetchMode:
 def _line(repository: Repository, files: HubFiles, users: list[str]) -> str:
     n = len(files.names)
     return (
-        f"{repository_name(repository)}: commit {files.commit[:12]}, "
-        f"{plural(n, 'file')}, {shown_size(files.size)} (for {listed(users)})"
+        f"{lock.repository_name(repository)}: commit {files.commit[:12]}, "
+        f"{plural(n, 'file')}, {shown_size(files.size)} (for {lock.listed(users)})"
     )

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.plugin.settings.option_checks import (
-    apply_profile,
-    check_commands,
-    check_encoding,
-    check_several,
-    check_together,
-    given,
-    usage_errors,
-    with_place,
-)
+from pytest_evals.plugin.settings import option_checks
+from pytest_evals.plugin.settings.option_checks import given, usage_errors, with_place
 from pytest_evals.plugin.settings.option_table import FIELDS, TABLE, Option, Options
 from pytest_evals.plugin.settings.parser import ini_value
 
@@ -43,10 +35,10 @@ def read_options(config: pytest.Config) -> Options:
 
 def _read(config: pytest.Config) -> Options:
     raw = {option.name: _raw(config, option) for option in TABLE}
-    check_encoding(raw)
+    option_checks.check_encoding(raw)
     _learn(raw)
-    check_together(raw)
-    apply_profile(config, raw)
+    option_checks.check_together(raw)
+    option_checks.apply_profile(config, raw)
     values = {name: _value(one, raw[one.name]) for name, one in FIELDS.items()}
     base = config.invocation_params.dir
     include = _folders(config, raw["include-path"])
@@ -58,7 +50,7 @@ def _read(config: pytest.Config) -> Options:
             "--evals-only=regressed needs a baseline: give --evals-compare too"
         )
     if not hasattr(config, "workerinput"):
-        check_commands(config, raw, models)
+        option_checks.check_commands(config, raw, models)
     return Options(
         **values
         | {
@@ -124,7 +116,7 @@ def _models(raw: Mapping[str, Any]) -> tuple[NamedModel, ...]:
     with usage_errors():
         models = read_models(texts)
     if len(models) > 1:
-        check_several(raw, [one.name for one in models])
+        option_checks.check_several(raw, [one.name for one in models])
     return models
 
 

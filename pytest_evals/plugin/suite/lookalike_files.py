@@ -24,12 +24,7 @@ from pytest_evals.dialects.detect import (
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
-from pytest_evals.plugin.suite.eval_files import (
-    is_eval_file,
-    is_test_file,
-    matches,
-    named_places,
-)
+from pytest_evals.plugin.suite import eval_files
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -59,8 +54,8 @@ def check_named(config: pytest.Config) -> None:
     """Refuse such files on the command line."""
     found = [
         lost.problem
-        for path in sorted(named_places(config))
-        if path.is_file() and not is_eval_file(path, config.hook, config)
+        for path in sorted(eval_files.named_places(config))
+        if path.is_file() and not eval_files.is_eval_file(path, config.hook, config)
         if (lost := _lookalike(path)) is not None
     ]
     if found:
@@ -103,7 +98,9 @@ def _unnamed_module(path: Path, config: pytest.Config) -> Lookalike | None:
     is_python = path.suffix == ".py"
     if not is_python or "eval" not in os.path.relpath(path, config.rootpath).lower():
         return None
-    if is_test_file(path, config) or matches(path, config.stash[OPTIONS].python_files):
+    if eval_files.is_test_file(path, config) or eval_files.matches(
+        path, config.stash[OPTIONS].python_files
+    ):
         return None
     from pytest_evals.dialects.lookalikes import Lookalike
 
@@ -219,7 +216,7 @@ def _explained(session: pytest.Session, text: str) -> str:
         return text + _tasks_hint(session, text.partition(": ")[2].strip())
     if not text.startswith(_NOT_FOUND) or not path.is_file():
         return text
-    if is_eval_file(path, session.config.hook, session.config):
+    if eval_files.is_eval_file(path, session.config.hook, session.config):
         if not inside:
             return text
         items = session.perform_collect([file], genitems=True)

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.dialects.task_index.packages import (
-    HOW_TO_GET,
-    installed_folders,
-    module_files,
-)
+from pytest_evals.dialects.task_index import packages
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import is_distributed
@@ -83,14 +79,18 @@ def add_included(config: pytest.Config) -> None:
         known = {*index.included_names()}
     found = {pattern: _matching(known, pattern) for pattern in lost}
     folders = config.stash[OPTIONS].include_path
-    modules = {one: [*module_files(folders, one)] for one in lost if not found[one]}
+    modules = {
+        one: [*packages.module_files(folders, one)] for one in lost if not found[one]
+    }
     worker = hasattr(config, "workerinput")
     unknown = [one for one, files in modules.items() if not files]
     reports = config.stash[OPTIONS].validate  # validation lists it with other problems
     if unknown and not (worker or others or reports):
         try:
             with usage_errors():
-                Selection(unknown).check(own | known, "" if folders else HOW_TO_GET)
+                Selection(unknown).check(
+                    own | known, "" if folders else packages.HOW_TO_GET
+                )
         except pytest.UsageError as error:
             raise with_place(config, error) from None
     names = sorted({name for matches in found.values() for name in matches})
@@ -105,7 +105,7 @@ def _with_packages(config: pytest.Config) -> TaskLookup:
     """Return the index with the tasks of installed packages, which are looked up
     last."""
     options = config.stash[OPTIONS]
-    folders = dict.fromkeys((*installed_folders(), *options.include_path))
+    folders = dict.fromkeys((*packages.installed_folders(), *options.include_path))
     config.stash[OPTIONS] = replace(options, include_path=tuple(folders))
     del config.stash[TASK_INDEX]
     return task_index_of(config)
