@@ -18,9 +18,10 @@ from pytest_evals.dialects.foreign_gates.formats import (
     FORMATS,
     SGLANG,
     GateFormat,
+    check_forms,
     format_of,
+    usual,
 )
-from pytest_evals.dialects.foreign_gates.forms import check_forms, usual
 from pytest_evals.dialects.foreign_gates.sglang import is_sglang_test, read_sglang
 from pytest_evals.dialects.foreign_gates.suite import Converted, UnconvertibleError
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlParser, bytes_of

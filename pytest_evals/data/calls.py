@@ -4,12 +4,20 @@ line."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.hub import is_unreachable
-from pytest_evals.errors import DocumentError, Place, Problem, abbreviated
+from pytest_evals.errors import (
+    DocumentError,
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    abbreviated,
+)
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -35,11 +43,7 @@ def call(
     function: Callable[..., Any], arguments: tuple[Any, ...], key: str, place: Place
 ) -> Any:
     """Call a function and return its result. ``key``: the key of the task file that
-    names it.
-
-    Raises:
-        FieldError: The function failed, or tried to exit.
-    """
+    names it. Raises FieldError if the function failed, or tried to exit."""
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
@@ -69,9 +73,24 @@ _MAX_MESSAGE = 4000
 
 
 def _message(error: BaseException) -> str:
-    """Return the message of an exception, if it has a valid one."""
     try:
         message = str(error)
     except Exception as failure:  # noqa: BLE001 - a method of somebody else's class
         return f"(its message cannot be created: {type(failure).__name__})"
     return abbreviated(message, _MAX_MESSAGE)
+
+
+@contextmanager
+def collecting(
+    problems: list[Problem], place: Place, owner: str = ""
+) -> Iterator[None]:
+    """Add the error of the block to problems. ``place``: where an error without a place
+    is reported; ``owner``: the start of its text."""
+    try:
+        yield
+    except TaskFileError as error:
+        problems.extend(error.problems)
+    except FieldError as error:
+        problems.append(error.problem)
+    except EvalsError as error:
+        problems.append(Problem(f"{owner}{error}", place))

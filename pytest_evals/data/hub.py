@@ -20,11 +20,9 @@ from urllib.parse import urlsplit
 from pytest_evals.data.network_variables import proxy_variable
 from pytest_evals.errors import MissingExtraError
 
-AWAY_S = 60.0
-"""Seconds without new attempts after the first failure."""
+AWAY_S = 60.0  # seconds without new attempts after the first failure
 MOST_AWAY_S = 1920.0
-PROBE_S = 10.0
-"""Time limit of the request that finds out whether a server replies."""
+PROBE_S = 10.0  # time limit of the request that finds out whether a server replies
 
 _NETWORK = frozenset((
     "ClientConnectionError", "ConnectionError", "gaierror", "LocalEntryNotFoundError",
@@ -49,11 +47,9 @@ class _Server:
     has_replied: bool = False
 
     def is_away(self) -> bool:
-        """Return whether it was unreachable a short time ago."""
         return time.monotonic() < self.failed_at + self.away_s
 
     def failed(self) -> None:
-        """Record a failed attempt."""
         if self.failed_at > float("-inf"):
             self.away_s = min(2 * self.away_s, MOST_AWAY_S)
         self.failed_at, self.has_replied = time.monotonic(), False
@@ -102,11 +98,8 @@ def sparing_hub(*, probes: bool = False) -> Iterator[bool]:
 
 
 def datasets_library(what: str) -> ModuleType:
-    """The ``datasets`` library. ``what``: what needs it.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """The ``datasets`` library. ``what``: what needs it. Raises MissingExtraError if it
+    is not installed."""
     try:
         import datasets
     except ImportError:
@@ -118,12 +111,9 @@ def datasets_library(what: str) -> ModuleType:
 def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
     """Disable progress bars and download statistics of the ``datasets`` library in the
     block (it would report local files too, and wait). ``of_hub``: whether only the Hub
-    is used; if it was unreachable within the last minute, only its cache.
-
-    Raises:
-        ConnectionError: The Hub was not contacted, and the cache does not contain the
-            dataset.
-    """
+    is used; if it was unreachable within the last minute, only its cache. Raises
+    ConnectionError if the Hub was not contacted, and the cache does not contain the
+    dataset."""
     try:
         import datasets
     except ImportError:  # the block does not need it, or reports it
@@ -203,10 +193,7 @@ def is_offline(files: Iterable[str]) -> bool:
 
 def refuse_away(files: Iterable[str]) -> None:
     """Raise an error if the server of a remote file was unreachable a short time ago.
-
-    Raises:
-        ConnectionError: It was.
-    """
+    Raises ConnectionError if it was."""
     for url in _urls(files):
         name = urlsplit(url).netloc
         if name in _servers and _servers[name].is_away():
@@ -229,7 +216,6 @@ def _is_silent() -> bool:
 
 
 def _probe(url: str) -> Literal["reply", "silence", "error"]:
-    """Return what a request to a server gets."""
     from http.client import HTTPException
     from urllib.request import Request, build_opener
 

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pytest_evals.errors import DocumentError
 
-MAX_BYTES = 20 * 2**20
-"""Maximum size of an image's file."""
+MAX_BYTES = 20 * 2**20  # maximum size of an image's file
 MAX_PIXELS = 50_000_000
 """Maximum width times height of an image: a file of a few kilobytes may otherwise take
 gigabytes where it is decoded."""
@@ -65,11 +64,8 @@ class RowImage:
 
     def __init__(self, given: Any) -> None:
         """Create an image. ``given``: a PIL image, the bytes of a file, or an undecoded
-        image of the ``datasets`` library.
-
-        Raises:
-            DocumentError: It is another value, or its file is broken.
-        """
+        image of the ``datasets`` library. Raises DocumentError if it is another value,
+        or its file is broken."""
         if isinstance(given, Mapping) and isinstance(given.get("bytes"), bytes):
             given = given["bytes"]
         self.content = given
@@ -125,11 +121,8 @@ def is_data_url(source: str) -> bool:
 
 
 def check_image(source: str | bytes) -> None:
-    """Check an image: a path, a ``data:`` URL, or the bytes of a file.
-
-    Raises:
-        DocumentError: It is missing, has another format or exceeds a limit.
-    """
+    """Check an image: a path, a ``data:`` URL, or the bytes of a file. Raises
+    DocumentError if it is missing, has another format or exceeds a limit."""
     if isinstance(source, bytes):
         _check(BytesIO(source), len(source), "the image", is_file=False)
         return
@@ -163,11 +156,8 @@ def _check(stream: BinaryIO, n_bytes: int, name: str, *, is_file: bool = True) -
 
 
 def check_size(size: tuple[int, int], name: str) -> None:
-    """Check the width and height of an image; ``name`` is for messages.
-
-    Raises:
-        DocumentError: It has too many pixels.
-    """
+    """Check the width and height of an image; ``name`` is for messages. Raises
+    DocumentError if it has too many pixels."""
     width, height = size
     if width * height > MAX_PIXELS:
         raise DocumentError(
@@ -177,11 +167,8 @@ def check_size(size: tuple[int, int], name: str) -> None:
 
 
 def image_digest(source: str) -> str:
-    """Return the SHA-256 of an image's file in hexadecimal.
-
-    Raises:
-        DocumentError: It cannot be read.
-    """
+    """Return the SHA-256 of an image's file in hexadecimal. Raises DocumentError if it
+    cannot be read."""
     if is_data_url(source):
         return sha256(_decoded(source)).hexdigest()
     try:
@@ -197,11 +184,8 @@ def _file_digest(source: str, mtime_ns: int, n_bytes: int) -> str:
 
 
 def image_url(source: str, digest: str) -> str:
-    """Return an image as a ``data:`` URL.
-
-    Raises:
-        DocumentError: It cannot be read, or is not the image with this digest.
-    """
+    """Return an image as a ``data:`` URL. Raises DocumentError if it cannot be read, or
+    is not the image with this digest."""
     if is_data_url(source):
         return source
     raw = image_bytes(source, digest)

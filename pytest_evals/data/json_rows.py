@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from pytest_evals.data.data_files import UNREADABLE, open_data
+from pytest_evals.data.source_paths import UNREADABLE, open_data
 from pytest_evals.errors import Place, abbreviated
 
-DEEPEST = 100
-"""Maximum nesting depth; pyarrow supports 64 levels."""
+DEEPEST = 100  # maximum nesting depth; pyarrow supports 64 levels
 _SPACE = " \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
@@ -36,8 +35,6 @@ class RowError(ValueError):
 
 
 class _Value(NamedTuple):
-    """A value with its start and end in the text."""
-
     value: Any
     start: int
     end: int
@@ -55,19 +52,11 @@ def are_likely_rows(path: Path) -> bool:
 
 def json_error(path: Path, arguments: Mapping[str, Any]) -> str | None:
     """Return an error for the first row that is not an object, is nested too deeply, or
-    is not JSON.
-
-    Args:
-        path: A file of JSON lines, or with one array of rows; may be compressed.
-        arguments: Arguments of the library's builder; ``encoding``, ``encoding_errors``
-            and ``field`` are used.
-
-    Returns:
-        ``data.jsonl:3: …``; ``None`` without an error, or if the file cannot be read.
-
-    Raises:
-        UnicodeDecodeError: The text is in another encoding.
-    """
+    is not JSON. ``path``: a file of JSON lines, or with one array of rows; may be
+    compressed. ``arguments``: arguments of the library's builder; ``encoding``,
+    ``encoding_errors`` and ``field`` are used. Returns ``data.jsonl:3: …``; ``None``
+    without an error, or if the file cannot be read. Raises UnicodeDecodeError if the
+    text is in another encoding."""
     encoding = str(arguments.get("encoding") or "utf-8")
     field = arguments.get("field")
     try:
@@ -96,11 +85,8 @@ def json_error(path: Path, arguments: Mapping[str, Any]) -> str | None:
 
 
 def json_row(line: str) -> dict[str, Any]:
-    """Return the row of a line.
-
-    Raises:
-        ValueError: It is not JSON, not an object, or nested too deeply.
-    """
+    """Return the row of a line. Raises ValueError if it is not JSON, not an object, or
+    nested too deeply."""
     row = _value(line, _skip_space(line, 0))
     _check_row(row, line)
     if line[row.end :].strip(_SPACE):
@@ -147,11 +133,8 @@ class _CheckedReader:
         return getattr(self._reader, name)
 
     def read_json(self, source: Any, *arguments: Any, **named: Any) -> Any:
-        """Return the table of some lines.
-
-        Raises:
-            ValueError: A line is not an object, or is nested too deeply.
-        """
+        """Return the table of some lines. Raises ValueError if a line is not an object,
+        or is nested too deeply."""
         raw = source.getvalue().removeprefix(_BOM)
         if not all(map(_is_row, raw.splitlines())):
             _check(raw.decode("utf-8", "replace"), None)
@@ -163,8 +146,7 @@ class _Line(NamedTuple):
 
     number: int
     raw: bytes
-    among_rows: bool
-    """Whether an adjacent line is an object."""
+    among_rows: bool  # whether an adjacent line is an object
 
 
 def _first_invalid_line(path: Path) -> _Line | None:
@@ -207,7 +189,6 @@ def _is_lenient_row(line: bytes) -> bool:
 
 
 def _error_of(check: Callable[[], None]) -> RowError | None:
-    """Return the error of a check, or ``None``."""
     try:
         check()
     except RowError as error:
@@ -220,7 +201,10 @@ def _check(text: str, field: str | None) -> None:
     start = _skip_space(text, 0)
     if field is not None:
         for outer in _values(text, start):
-            _check_field(text, outer, field)
+            _check_row(outer, text)
+            for name, at in _members(text, outer.start):
+                if name == field and text[at] == "[":
+                    _check_array(text, at)
     elif text[start : start + 1] == "[":
         end = _skip_space(text, _check_array(text, start))
         if end < len(text):
@@ -232,13 +216,6 @@ def _check(text: str, field: str | None) -> None:
 def _check_objects(text: str) -> None:
     for row in _values(text, _skip_space(text, 0)):
         _check_row(row, text)
-
-
-def _check_field(text: str, outer: _Value, field: str) -> None:
-    _check_row(outer, text)
-    for name, at in _members(text, outer.start):
-        if name == field and text[at] == "[":
-            _check_array(text, at)
 
 
 def _check_array(text: str, at: int) -> int:
@@ -266,7 +243,6 @@ def _check_row(row: _Value, text: str) -> None:
 
 
 def _values(text: str, at: int) -> Iterator[_Value]:
-    """Yield the consecutive values of a text."""
     while at < len(text):
         value_ = _value(text, at)
         yield value_

@@ -16,12 +16,8 @@ _SCHEMES = ("http", "https", "socks5", "socks5h")
 
 def network_fault(url: str = "", *, reads_certificates: bool = True) -> str:
     """Return which variable HTTP clients cannot use, and the fix; empty if all can be
-    used.
-
-    Args:
-        url: The address of the server, if it is known.
-        reads_certificates: Whether the client takes its certificates from a variable.
-    """
+    used. ``url``: the address of the server, if it is known. ``reads_certificates``:
+    whether the client takes its certificates from a variable."""
     from urllib.request import getproxies_environment
 
     values = getproxies_environment()

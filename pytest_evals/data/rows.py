@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     Sizes = NDArray[np.int64]
     """(N,) bytes of text."""
 
-_BLOCK = 512
-"""Rows that are converted at once."""
+_BLOCK = 512  # rows that are converted at once
 _KEPT_BLOCKS = 64
 """Blocks of a dataset that are kept: enough for two windows of documents."""
 _MOST_CONVERSIONS = 3
@@ -55,11 +54,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def __init__(self, rows: Any) -> None:
         """Create a table from a dataset of the ``datasets`` library or an iterable of
-        mappings.
-
-        Raises:
-            RowsError: It is neither.
-        """
+        mappings. Raises RowsError if it is neither."""
         self._blocks: dict[int, list[dict[str, Any]]] = {}
         self._dataset: Any = None
         self._block, self._n_kept = _BLOCK, _KEPT_BLOCKS
@@ -71,9 +66,9 @@ class Table(Sequence[Mapping[str, Any]]):
             if "Image(" in repr(rows.features):
                 self._block, self._n_kept = _BLOCK_OF_IMAGES, 1
             return
-        listed = [
-            _as_dict(row, number) for number, row in enumerate(_check_iterable(rows))
-        ]
+        if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+            raise RowsError(f"rows must be a list of mappings, not {_short(rows)}")
+        listed = [_as_dict(row, number) for number, row in enumerate(rows)]
         self._length = len(listed)
         self.columns = tuple(listed[0]) if listed else ()
         for start in range(0, len(listed), _BLOCK):
@@ -139,12 +134,6 @@ class Table(Sequence[Mapping[str, Any]]):
             del self._blocks[next(iter(self._blocks))]
 
 
-def _check_iterable(rows: Any) -> Iterable[Any]:
-    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise RowsError(f"rows must be a list of mappings, not {_short(rows)}")
-    return rows
-
-
 def _as_dict(row: Any, number: int) -> dict[str, Any]:
     if not isinstance(row, Mapping):
         what = f"row {number} must be a mapping of columns to values"
@@ -165,11 +154,8 @@ class Ids(NamedTuple):
 
 def document_ids(table: Table) -> Ids:
     """Return a unique id for each row, valid in node ids: the value of its id column,
-    else its position.
-
-    An id column is used if each value is a non-empty string or an integer and all
-    remain distinct after :func:`document_id`.
-    """
+    else its position. An id column is used if each value is a non-empty string or an
+    integer and all remain distinct after :func:`document_id`."""
     warnings = []
     for name in _ID_COLUMNS:
         if name in table.columns:
@@ -192,13 +178,9 @@ def _id_error(values: list[Any], ids: list[str]) -> str:
     for row, cleaned in enumerate(ids):
         shown = _short(values[row])
         if not cleaned:
-            empty = isinstance(values[row], str)
-            why = (
-                "which is empty"
-                if empty
-                else "which is neither a string nor an integer"
-            )
-            return f"row {row} has {shown}, {why}"
+            is_empty = isinstance(values[row], str)
+            what = "empty" if is_empty else "neither a string nor an integer"
+            return f"row {row} has {shown}, which is {what}"
         if cleaned in seen:
             first = _short(values[seen[cleaned]])
             if values[seen[cleaned]] == values[row]:
@@ -220,14 +202,11 @@ def _short(value: Any) -> str:
 def selection(
     total: int, limit: float | None, sample: float | None, seed: int
 ) -> Sequence[int]:
-    """Return the positions of the documents to run, ascending.
-
-    Args:
-        limit: Number of first documents, or a fraction below 1, rounded up (lm-eval
-            0.4.13, ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
-        sample: As ``limit``, but drawn at random after the limit. A smaller sample is a
-            subset of a larger one with the same seed.
-    """
+    """Return the positions of the documents to run, ascending. ``limit``: number of
+    first documents, or a fraction below 1, rounded up (lm-eval 0.4.13,
+    ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all. ``sample``: as
+    ``limit``, but drawn at random after the limit. A smaller sample is a subset of a
+    larger one with the same seed."""
     first = range(_count(total, limit))
     if sample is None:
         return first
@@ -239,12 +218,9 @@ def selection(
 def _count(total: int, fraction_or_count: float | None) -> int:
     if fraction_or_count is None:
         return total
-    return min(
-        total,
-        math.ceil(total * fraction_or_count)
-        if fraction_or_count < 1
-        else int(fraction_or_count),
-    )
+    if fraction_or_count < 1:
+        return min(total, math.ceil(total * fraction_or_count))
+    return min(total, int(fraction_or_count))
 
 
 class SelectedRows(ABC):

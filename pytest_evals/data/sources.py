@@ -18,13 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.calls import FieldError, call
-from pytest_evals.data.data_files import (
-    UNREADABLE,
-    empty_file_error,
-    encoding_error,
-    file_names,
-    local_files,
-)
 from pytest_evals.data.hub import (
     is_offline,
     is_unreachable,
@@ -34,19 +27,29 @@ from pytest_evals.data.hub import (
     sparing_hub,
     through_proxy,
 )
-from pytest_evals.data.json_lines import LARGEST, read_json_lines
 from pytest_evals.data.json_rows import (
     RowError,
     are_likely_rows,
     guard_json_builder,
     json_error,
 )
-from pytest_evals.data.local_rows import can_read, read_csv_rows, read_local_rows
+from pytest_evals.data.local_rows import (
+    LARGEST,
+    can_read,
+    read_csv_rows,
+    read_json_lines,
+    read_local_rows,
+)
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.data.source_paths import (
     FILE_BUILDERS,
     FORMATS,
+    UNREADABLE,
     Source,
+    empty_file_error,
+    encoding_error,
+    file_names,
+    local_files,
     resolve,
     stamps,
 )
@@ -146,10 +149,8 @@ def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any
         fix = f"check the network{through_proxy()}" if error.problem.unreachable else ""
         raise TaskFileError([replace(error.problem, fix=fix)]) from error
     if not isinstance(splits_, Mapping):
-        what = (
-            "custom_dataset must return a mapping of splits, not "
-            f"{type(splits_).__name__}"
-        )
+        what = "custom_dataset must return a mapping of splits, not "
+        what += f"{type(splits_).__name__}"
         raise TaskFileError([Problem(what, source.place)])
     return splits_
 
@@ -162,13 +163,17 @@ class _CacheKey:
     identity: tuple[Any, ...]
 
 
+def _by_split(source: Source) -> Mapping[str, Any]:
+    files = source.arguments.get("data_files")
+    return files if isinstance(files, Mapping) else {"train": files}
+
+
 @lru_cache(maxsize=64)
 def _read_plain(key: _CacheKey) -> Mapping[str, Any] | None:
     """Return the rows of JSON lines, or of CSV files as text, that do not need the
     library, or ``None``."""
     source = key.source
-    files = source.arguments.get("data_files")
-    by_split = files if isinstance(files, Mapping) else {"train": files}
+    by_split = _by_split(source)
     if source.path == "csv" and source.as_text:
         paths = {split: [*local_files(value)] for split, value in by_split.items()}
         sizes = [one.stat().st_size for listed in paths.values() for one in listed]
@@ -192,10 +197,13 @@ def _read(key: _CacheKey) -> Any:
     import datasets
 
     source = key.source
-    _check_rows(source)
+    guard_json_builder()
+    _check_json(source)
     for folder in (source.arguments.get("data_dir"), source.path):
-        if folder and _is_saved_dataset(Path(folder)):
-            return _split_mapping(datasets.load_from_disk(folder))
+        if folder and any(os.path.isfile(Path(folder) / name) for name in _SAVED):
+            saved = datasets.load_from_disk(folder)
+            is_one = not isinstance(saved, Mapping)  # a single split keeps its name
+            return {str(saved.split or "train"): saved} if is_one else saved
     arguments = dict(source.arguments)
     if isinstance(arguments.get("features"), Mapping):
         arguments["features"] = make_features(arguments["features"])
@@ -214,11 +222,8 @@ def _read(key: _CacheKey) -> Any:
 
 
 def _cached_text(source: Source, typed: Any) -> Any:
-    """Return the copy of a dataset in the library's cache whose cells are text.
-
-    Raises:
-        TaskFileError: It does not exist.
-    """
+    """Return the copy of a dataset in the library's cache whose cells are text. Raises
+    TaskFileError if it does not exist."""
     from datasets.packaged_modules.cache.cache import Cache
 
     folder = Path(typed.cache_files[0]["filename"]).parent
@@ -247,39 +252,16 @@ def _cached_text(source: Source, typed: Any) -> Any:
 
 
 def _without_library(key: _CacheKey, plain: bool) -> Mapping[str, Any]:
-    """Return the rows of local files where the ``datasets`` library is missing.
-
-    Raises:
-        TaskFileError: Only the library can read them.
-    """
+    """Return the rows of local files where the ``datasets`` library is missing. Raises
+    TaskFileError if only the library can read them."""
     source = key.source
-    files = source.arguments.get("data_files")
-    by_split = files if isinstance(files, Mapping) else {"train": files}
-    paths = {split: [*local_files(names)] for split, names in by_split.items()}
+    paths = {split: [*local_files(one)] for split, one in _by_split(source).items()}
     if not (plain and can_read(source.path, source.arguments) and all(paths.values())):
         error = MissingExtraError(f"the dataset {source.path!r}", "datasets", "data")
         what, _, fix = str(error).partition(": pip")
         raise TaskFileError([Problem(what, source.place, f"pip{fix}")])
     _check_json(source)
     return read_local_rows(source.path, paths, source.arguments, as_text=source.as_text)
-
-
-def _is_saved_dataset(folder: Path) -> bool:
-    """Return whether ``save_to_disk`` wrote the folder: a dataset, or one split."""
-    return any(os.path.isfile(folder / name) for name in _SAVED)
-
-
-def _split_mapping(saved: Any) -> Any:
-    """Return a saved dataset by split; a single split keeps its name."""
-    if isinstance(saved, Mapping):
-        return saved
-    return {str(saved.split or "train"): saved}
-
-
-def _check_rows(source: Source) -> None:
-    """Refuse rows that would crash the process or be lost silently."""
-    guard_json_builder()
-    _check_json(source)
 
 
 def _check_json(source: Source) -> None:
@@ -322,10 +304,8 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
     fix = f"pip install {root.name}" if isinstance(root, ModuleNotFoundError) else ""
     unreachable = is_unreachable(error) or is_offline(file_names(files))
     if unreachable or (isinstance(error, OSError) and not source.arguments):
-        fix = (
-            f"check the name, the network{through_proxy()} and the access rights; "
-            "offline, a dataset must be in the cache or be read from local files"
-        )
+        fix = f"check the name, the network{through_proxy()} and the access rights; "
+        fix += "offline, a dataset must be in the cache or be read from local files"
     problem = Problem(what, source.place, fix, unreachable)
     return TaskFileError([problem if paths else _with_network(problem)])
 
@@ -333,15 +313,11 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
 def _with_network(problem: Problem) -> Problem:
     """Return a problem with the variable that keeps HTTP clients from the network."""
     cause, _, fix = network_fault("https:").partition("\n  fix: ")
-    return (
-        replace(problem, what=f"{problem.what} ({cause})", fix=fix)
-        if cause
-        else problem
-    )
+    what = f"{problem.what} ({cause})"
+    return replace(problem, what=what, fix=fix) if cause else problem
 
 
 def _first_error(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | None:
-    """Return the first invalid row of JSON files."""
     for file in files:
         with suppress(UnicodeDecodeError):
             error_ = json_error(file, arguments)
@@ -358,10 +334,8 @@ def _script_error(source: Source) -> TaskFileError:
         f"the dataset {source.path!r} is a loading script, which the datasets library "
         f"no longer runs{useless}"
     )
-    fix = (
-        "most datasets of the Hub are also available as Parquet: dataset_kwargs: "
-        "{revision: refs/convert/parquet}; or load it with custom_dataset"
-    )
+    fix = "most datasets of the Hub are also available as Parquet: dataset_kwargs: "
+    fix += "{revision: refs/convert/parquet}; or load it with custom_dataset"
     return TaskFileError([Problem(what, source.place, fix)])
 
 
@@ -369,11 +343,8 @@ def make_features(given: Mapping[str, Any]) -> Any:
     """Return the features of the ``datasets`` library. ``given``: column → type: a name
     such as ``string``; ``{dtype: string}``, with ``sequence: true`` for lists
     (InfiniteBench in lm-eval uses this, and lm-eval 0.4.13 fails on it with datasets
-    5); or the serialized form of the library, with ``_type``.
-
-    Raises:
-        ValueError: A type is none of these.
-    """
+    5); or the serialized form of the library, with ``_type``. Raises ValueError if a
+    type is none of these."""
     import datasets
 
     serialized = {name: _serialized(name, kind) for name, kind in given.items()}

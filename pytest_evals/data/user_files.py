@@ -12,11 +12,8 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file without its byte order mark.
-
-    Raises:
-        TaskFileError: The file cannot be read, or is not UTF-8.
-    """
+    """Return the text of a UTF-8 file without its byte order mark. Raises TaskFileError
+    if the file cannot be read, or is not UTF-8."""
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -28,21 +25,15 @@ def read_text(path: Path) -> str:
 
 
 def decode_text(raw: bytes, path: Path) -> str:
-    """Decode UTF-8, with or without a byte order mark.
-
-    Raises:
-        TaskFileError: It is not UTF-8; the error has the line and the byte.
-    """
+    """Decode UTF-8, with or without a byte order mark. Raises TaskFileError if it is
+    not UTF-8; the error has the line and the byte."""
     check_encoding(raw, path)
     return raw.decode("utf-8-sig")
 
 
 def check_encoding(raw: bytes, path: Path) -> None:
-    """Refuse bytes that are not UTF-8.
-
-    Raises:
-        TaskFileError: With the line of the first such byte.
-    """
+    """Refuse bytes that are not UTF-8. Raises TaskFileError with the line of the first
+    such byte."""
     try:
         raw.decode()
     except UnicodeDecodeError as error:

@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-DEEPEST = 100
-"""Maximum nesting depth; deeper values would break later stages."""
+DEEPEST = 100  # maximum nesting depth; deeper values would break later stages
 MOST_MERGED = 100_000
 """Maximum number of pairs of one mapping, counted as often as they are merged in."""
 _SUSPICIOUS = 1_000
@@ -28,11 +27,8 @@ class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or witho
         super().__init__(stream)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Copy the pairs of merged mappings into this one.
-
-        Raises:
-            yaml.constructor.ConstructorError: There are too many.
-        """
+        """Copy the pairs of merged mappings into this one. Raises
+        yaml.constructor.ConstructorError if there are too many."""
         merges = any(key.tag == _MERGE for key, _ in node.value)
         if merges and _n_merged(node, {}) > MOST_MERGED:
             what = f"merge keys expand to more than {MOST_MERGED:,} pairs"
@@ -41,11 +37,9 @@ class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or witho
 
 
 def _check_depth(stream: bytes | str) -> None:
-    """Check that values are not nested too deeply.
-
-    On one line, each level starts with a bracket, a dash or a question mark, so most
-    files do not need to be parsed for this.
-    """
+    """Check that values are not nested too deeply. On one line, each level starts with
+    a bracket, a dash or a question mark, so most files do not need to be parsed for
+    this."""
     text = stream.decode("latin-1") if isinstance(stream, bytes) else stream
     if sum(map(text.count, ("[", "{", "- ", "? "))) < _SUSPICIOUS:
         return

@@ -13,19 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 YAML_SUFFIXES = (".yaml", ".yml")
-GATES_FILES = ("gates.yaml", "gates.yml")
-"""Names of gates files next to a suite."""
+GATES_FILES = ("gates.yaml", "gates.yml")  # names of gates files next to a suite
 OWN_KEYS = (
-    "aggregate_metric_list",
-    "custom_dataset",
-    "doc_to_choice",
-    "doc_to_target",
-    "doc_to_text",
-    "fewshot_split",
-    "metric_list",
-    "process_docs",
-    "process_results",
-)
+    "aggregate_metric_list", "custom_dataset", "doc_to_choice", "doc_to_target",
+    "doc_to_text", "fewshot_split", "metric_list", "process_docs", "process_results",
+)  # fmt: skip
 """Keys of lm-eval files that are rare in other files."""
 EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
@@ -46,8 +38,7 @@ TASK_KEYS = (
 )  # fmt: skip
 """The keys of a task, in the order of results files."""
 
-_LARGEST = 4 * 1024 * 1024
-"""Maximum bytes; a larger file is data, not a task."""
+_LARGEST = 4 * 1024 * 1024  # maximum bytes; a larger file is data, not a task
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _INDENTED = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)[^\s#]")
 """A text whose first key is indented."""
@@ -115,15 +106,9 @@ _DEFINITION = _top(rb"definition")
 _EVALUATION = _top(rb"task_specifications", rb"evaluation")
 _RUN_TASKS = _top(rb"tasks")
 _ENTITY = _top(
-    rb"definition",
-    rb"source",
-    rb"generator_specification",
-    rb"file_path",
-    rb"config",
-    rb"process_input",
-    rb"process_output",
-    rb"rules",
-)
+    rb"definition", rb"source", rb"generator_specification", rb"file_path", rb"config",
+    rb"process_input", rb"process_output", rb"rules",
+)  # fmt: skip
 _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]*:""")
 
 
@@ -155,13 +140,9 @@ def _is_native(raw: bytes) -> bool:
 
 
 def dialect(raw: bytes) -> str | None:
-    """Return the dialect of a YAML file of tasks.
-
-    Returns:
-        ``"lm_eval"`` for tasks and groups, ``"latticeflow"`` for tasks and runs,
-        ``"native"`` for a file with ``prompt`` and ``rows`` or ``dataset``, else
-        ``None``.
-    """
+    """Return the dialect of a YAML file of tasks. Returns ``"lm_eval"`` for tasks and
+    groups, ``"latticeflow"`` for tasks and runs, ``"native"`` for a file with
+    ``prompt`` and ``rows`` or ``dataset``, else ``None``."""
     raw = _lines(raw)
     if b"task" in raw:
         if _TASK.search(raw) and _TASK_PART.search(raw):

@@ -38,12 +38,8 @@ _ENOUGH = 10
 
 
 def is_generated(options: TaskOptions, given: object) -> bool:
-    """Whether documents with choices are answered by generation.
-
-    Args:
-        options: Options of the session, which override the task's.
-        given: The task's own setting.
-    """
+    """Whether documents with choices are answered by generation. ``options``: options
+    of the session, which override the task's. ``given``: the task's own setting."""
     return (options.choices or given) == GENERATE
 
 
@@ -80,9 +76,7 @@ def _aggregates(group: Group) -> tuple[Aggregate, ...]:
     unparsable answers."""
     known = {metric.name for task in group.tasks() for metric in task.metrics}
     kept = [
-        rule
-        if rule.filters is None
-        else replace(rule, filters=(*rule.filters, GENERATE))
+        rule if (f := rule.filters) is None else replace(rule, filters=(*f, GENERATE))
         for rule in group.aggregates
         if rule.metric in known
     ]
@@ -106,9 +100,15 @@ def _task(task: Task, options: TaskOptions) -> Task:
         )
     if task.repeats > 1:
         warnings += ("choices are answered by generation, without repeats",)
+
+    def ask(index: int) -> Asked:
+        asked = task.ask(index)
+        images = images_of(asked.requests[0]) if asked.requests else ()
+        return answers.asked(index, asked.doc, images=images)
+
     return replace(
         task,
-        ask=lambda index: _asked(answers, index, task.ask(index)),
+        ask=ask,
         score=lambda record: answers.scores(record.doc, record.responses[0]),
         metrics=answers.metrics,
         metric_for=None,
@@ -121,11 +121,6 @@ def _task(task: Task, options: TaskOptions) -> Task:
         remedies={},
         warnings=lambda: (*task.warnings(), *warnings, *answers.warnings),
     )
-
-
-def _asked(answers: GeneratedChoices, index: int, asked: Asked) -> Asked:
-    images = images_of(asked.requests[0]) if asked.requests else ()
-    return answers.asked(index, asked.doc, images=images)
 
 
 def _metric(name: str, higher_is_better: bool, iterations: int) -> Metric:
@@ -185,11 +180,8 @@ class GeneratedChoices:
     ) -> Asked:
         """The document with the request for its answer. ``context``: messages before
         the question, in a chat without few-shot examples; by default the prompt depends
-        on the options. ``images``: the options of requests with its images.
-
-        Raises:
-            DocumentError: It has no choices, or one is not a string.
-        """
+        on the options. ``images``: the options of requests with its images. Raises
+        DocumentError if it has no choices, or one is not a string."""
         question, options = question_of(doc), self._options
         prompt: Prompt
         if context is not None:
@@ -213,10 +205,7 @@ class GeneratedChoices:
 
     def scores(self, doc: Doc, response: Response) -> tuple[Score, ...]:
         """Whether the answer names a correct choice, and whether it can be parsed.
-
-        Raises:
-            DocumentError: There is no answer.
-        """
+        Raises DocumentError if there is no answer."""
         question = question_of(doc)
         answer = response.raise_for_error().text
         tags = self._options.default_reasoning_tags

@@ -31,8 +31,7 @@ from pytest_evals.dialects.detect import (
     lookalike_bytes,
     raw_of,
 )
-from pytest_evals.dialects.foreign_gates.formats import format_of
-from pytest_evals.dialects.foreign_gates.forms import usual
+from pytest_evals.dialects.foreign_gates.formats import format_of, usual
 from pytest_evals.dialects.resemblance import (
     EVAL,
     GATE_TEXT,
@@ -77,7 +76,6 @@ def lookalike(path: Path) -> Lookalike | None:
 
 
 def _foreign(path: Path, file: YamlFile) -> Lookalike | None:
-    """Why a gate file of another project is not read."""
     found = format_of(usual(file.values))
     if found is None:
         return None
@@ -91,7 +89,6 @@ def _foreign(path: Path, file: YamlFile) -> Lookalike | None:
 
 
 def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
-    """Why a file that resembles ours is not read."""
     found = resemblance(file.values)
     if found is not None:
         fault, key, fix = _fault(found, file)
@@ -197,7 +194,6 @@ def _fault(found: Resemblance, file: YamlFile) -> tuple[str, str, str]:
 def _type_fault(
     kind: FileKind, values: Mapping[Any, Any], name: str, stem: str
 ) -> tuple[str, str, str]:
-    """Return the error of a file that has all keys that it needs."""
     value, members = values.get(name), values.get("task")
     if kind is TASK and isinstance(value, list):
         what = "but 'task' is a list: a file with several tasks is a group"

@@ -12,12 +12,10 @@ from typing import Any
 
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.errors import suggestion
-from pytest_evals.prompts.identical_prompts import ALLOWED
+from pytest_evals.prompts.document_warnings import ALLOWED
 
-CHOICES = "choices"
-"""How documents with choices are answered."""
-REFUSALS = "refusals"
-"""Whether a refusal is an error or an answer."""
+CHOICES = "choices"  # how documents with choices are answered
+REFUSALS = "refusals"  # whether a refusal is an error or an answer
 OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),
     CHOICES: (str,),
@@ -56,8 +54,9 @@ def misspelled_keys(metadata: object) -> Iterator[tuple[tuple[Any, ...], str]]:
         if near:
             yield (key,), near[0]
         elif name not in OWN_METADATA:
-            for path, our_key in _nested_keys(value):
-                yield (key, *path), our_key
+            for nested, _ in _entries(value):  # one level too deep
+                if nested in OWN_METADATA:
+                    yield (key, nested), str(nested)
 
 
 def _entries(metadata: object) -> Iterator[tuple[Any, Any]]:
@@ -66,13 +65,6 @@ def _entries(metadata: object) -> Iterator[tuple[Any, Any]]:
         yield from metadata.items()
     elif isinstance(metadata, list):
         yield from enumerate(metadata)
-
-
-def _nested_keys(value: object) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield our keys that are nested one level too deep."""
-    for key, _ in _entries(value):
-        if key in OWN_METADATA:
-            yield (key,), str(key)
 
 
 def _is_similar(name: str, own: str) -> bool:

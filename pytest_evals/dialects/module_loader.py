@@ -48,14 +48,9 @@ def loaded(file: Path, imports: Import) -> ModuleType:
 
 
 def missing_module_fix(error: BaseException, folder: Path) -> str:
-    """How to fix the import error of a missing module; empty for other errors.
-
-    Modules next to a file are not importable unless their folder is on the import
-    path, as in the harnesses.
-
-    Args:
-        folder: Of the file with the import.
-    """
+    """How to fix the import error of a missing module; empty for other errors. Modules
+    next to a file are not importable unless their folder is on the import path, as in
+    the harnesses. ``folder``: of the file with the import."""
     name = str(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     first = name.partition(".")[0]
     if not first or "pip install" in str(error):
@@ -70,17 +65,11 @@ def missing_module_fix(error: BaseException, folder: Path) -> str:
 
 
 class StandIn(ModuleType):
-    """A module with some names of the real one.
-
-    ``lacking`` is called for all other names: it returns the value, or raises
-    ``AttributeError``.
-    """
+    """A module with some names of the real one. ``lacking`` is called for all other
+    names: it returns the value, or raises ``AttributeError``."""
 
     def __init__(
-        self,
-        name: str,
-        has: Mapping[str, Any],
-        lacking: Callable[[str, str], Any],
+        self, name: str, has: Mapping[str, Any], lacking: Callable[[str, str], Any]
     ) -> None:
         super().__init__(name)
         vars(self).update(has)
@@ -145,11 +134,7 @@ class StandInImports:
 
     def module(self, name: str) -> Any:
         """Return a module by name and set it as attribute of its parents; or a name in
-        a module.
-
-        Raises:
-            ModuleNotFoundError: It does not exist.
-        """
+        a module. Raises ModuleNotFoundError if it does not exist."""
         if name in self._modules:
             return self._modules[name]
         above, _, last = name.rpartition(".")
@@ -207,7 +192,6 @@ class _ShimmedLoader(SourceFileLoader):
         self._imports = imports
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module."""
         vars(module)["__builtins__"] = _with_import(self._imports)
         super().exec_module(module)
 

@@ -38,11 +38,8 @@ _SKIPPED = (".*", "__pycache__", "build", "dist", "node_modules", "venv")
 
 
 def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """Return the tasks and groups of a file of any dialect.
-
-    Raises:
-        TaskFileError: With all problems of the file; or its dialect is unknown.
-    """
+    """Return the tasks and groups of a file of any dialect. Raises TaskFileError with
+    all problems of the file; or its dialect is unknown."""
     name = _dialect(path)
     if not name:
         raise TaskFileError([_refusal(path)])
@@ -50,7 +47,6 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
 
 
 def _refusal(path: Path) -> Problem:
-    """Return why a file cannot be read."""
     from pytest_evals.dialects.lookalikes import lookalike
 
     if path.is_file() and (ignored := lookalike(path)):

@@ -164,7 +164,6 @@ def resemblance(values: Mapping[Any, Any]) -> Resemblance | None:
 
 
 def _to(kind: FileKind, values: Mapping[Any, Any]) -> Resemblance | None:
-    """Return the resemblance to a kind of file."""
     gates, missing = has_gates(values), _missing(kind, values)
     misspelt = {key: near for key, near in missing.values() if near}
 
@@ -217,8 +216,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """Key of an eval → its names in other programs."""
 _DEPTH = 4
 """Levels of mappings and lists that are searched; aliases can nest without end."""
-_LEAST = 0.7
-"""Least similarity of a misspelt key."""
+_LEAST = 0.7  # least similarity of a misspelt key
 
 
 def value_of(values: object, name: str, default: Any = None) -> Any:

@@ -13,8 +13,7 @@ from pytest_evals.core.request import PLACED_IMAGES, Message
 from pytest_evals.data.images import check_image, image_digest, is_data_url
 from pytest_evals.errors import DocumentError
 
-MAX_TEXT_BYTES = 2**20
-"""Maximum size of a text file in a prompt."""
+MAX_TEXT_BYTES = 2**20  # maximum size of a text file in a prompt
 
 
 class CaseFileError(DocumentError):
@@ -23,25 +22,17 @@ class CaseFileError(DocumentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFolders:
-    """Where the files of cases are.
-
-    Args:
-        base: Folders to which paths are relative, in this order: that of the eval, that
-            of its dataset.
-        root: Folder of the suite, which contains all files.
-    """
+    """Where the files of cases are. ``base``: folders to which paths are relative, in
+    this order: that of the eval, that of its dataset. ``root``: folder of the suite,
+    which contains all files."""
 
     base: Sequence[Path]
     root: Path
 
     def case(self, case: Case) -> Case:
         """Return a case with the text of its text files, and with the absolute paths of
-        its images, which are checked.
-
-        Raises:
-            DocumentError: A file is missing, outside of the suite, too large or of
-                another kind.
-        """
+        its images, which are checked. Raises DocumentError if a file is missing,
+        outside of the suite, too large or of another kind."""
         if not case.files or isinstance(case.prompt, str):
             return case
         texts = {n: one.content for n, one in enumerate(case.prompt)}
@@ -67,7 +58,13 @@ class CaseFolders:
 
     def _image(self, file: PlacedFile) -> PlacedFile:
         if is_data_url(file.source) or not file.name:
-            _check(_url(file.source))
+            if not is_data_url(file.source):
+                raise CaseFileError(
+                    f"an image has the address {file.source:.60}, and what it shows "
+                    "may change\n"
+                    "  fix: save it, and write {type: image, path: photo.png}"
+                )
+            _check(file.source)
             return file
         path = self._path(file.source)
         _check(str(path))
@@ -92,12 +89,9 @@ class CaseFolders:
             ) from None
 
     def _path(self, given: str) -> Path:
-        """The file of a path, without links.
-
-        Raises:
-            DocumentError: It does not exist, or is outside of the suite. A dataset
-                chooses paths, so it must not choose any file.
-        """
+        """The file of a path, without links. Raises DocumentError if it does not exist,
+        or is outside of the suite. A dataset chooses paths, so it must not choose any
+        file."""
         root = self.root.resolve()
         try:
             places = [(folder / given).resolve() for folder in self.base]
@@ -122,22 +116,10 @@ def _check(source: str) -> None:
         raise CaseFileError(str(error)) from None
 
 
-def _url(source: str) -> str:
-    if not is_data_url(source):
-        raise CaseFileError(
-            f"an image has the address {source:.60}, and what it shows may change\n"
-            "  fix: save it, and write {type: image, path: photo.png}"
-        )
-    return source
-
-
 def image_option(case: Case, n_before: int) -> tuple[tuple[str, object], ...]:
     """Return the option of requests with the images of a case; empty without any.
-    ``n_before``: number of messages that were added in front of the case's.
-
-    Raises:
-        DocumentError: An image cannot be read.
-    """
+    ``n_before``: number of messages that were added in front of the case's. Raises
+    DocumentError if an image cannot be read."""
     if not case.files:
         return ()
     placed = tuple(

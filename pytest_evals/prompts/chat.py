@@ -66,14 +66,10 @@ def join_text(left: str, right: str, delimiter: str) -> str:
 
 
 def render(turns: Sequence[Turn], *, chat: bool, multiturn: bool) -> Prompt:
-    """Return the prompt of turns.
-
-    Args:
-        turns: At least one; only the first may be the system's.
-        chat: Messages instead of plain text.
-        multiturn: In a chat, use one message per turn; otherwise one user message for
-            all except the system's and the start of an answer.
-    """
+    """Return the prompt of turns. ``turns``: at least one; only the first may be the
+    system's. ``chat``: messages instead of plain text. ``multiturn``: in a chat, use
+    one message per turn; otherwise one user message for all except the system's and the
+    start of an answer."""
     if not chat:
         return "".join([part for turn in turns for part in turn[1:]])
     if multiturn:

@@ -51,13 +51,9 @@ class LetteredQuestion(NamedTuple):
 
 
 def lettered(query: str, choices: Sequence[str]) -> LetteredQuestion:
-    """List the choices of a question with labels.
-
-    Choices or questions that have labels keep them: nothing is listed twice.
-
-    Raises:
-        DocumentError: There are no choices, or one is not a string.
-    """
+    """List the choices of a question with labels. Choices or questions that have labels
+    keep them: nothing is listed twice. Raises DocumentError if there are no choices, or
+    one is not a string."""
     if not choices:
         raise DocumentError("the document has no choices")
     for choice in choices:
@@ -83,16 +79,10 @@ def labels_of(n: int) -> tuple[str, ...]:
 def lettered_prompt(
     doc: Doc, question: LetteredQuestion, system: str, *, chat: bool, multiturn: bool
 ) -> Prompt:
-    """Return the prompt of a document and its few-shot examples.
-
-    Args:
-        doc: The document, with its instruction and few-shot examples.
-        chat: Messages instead of plain text.
-        multiturn: In a chat, use one message per turn.
-
-    Raises:
-        DocumentError: A few-shot example has no choices or no correct one.
-    """
+    """Return the prompt of a document and its few-shot examples. ``doc``: the document,
+    with its instruction and few-shot examples. ``chat``: messages instead of plain
+    text. ``multiturn``: in a chat, use one message per turn. Raises DocumentError if a
+    few-shot example has no choices or no correct one."""
     head = "" if chat else QUESTION
     delimiter = "\n" if chat else f"\n{_CUE} "
     turns: list[Turn] = []
@@ -114,11 +104,8 @@ def lettered_prompt(
 
 
 def question_of(doc: Doc) -> LetteredQuestion:
-    """Return the question of a document, without its instruction.
-
-    Raises:
-        DocumentError: There are no choices, or one is not a string.
-    """
+    """Return the question of a document, without its instruction. Raises DocumentError
+    if there are no choices, or one is not a string."""
     return lettered(doc.query.removeprefix(doc.instruction or ""), doc.choices)
 
 
@@ -158,16 +145,20 @@ def _texts_in(query: str, labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(texts) if len(texts) == len(labels) else ()
 
 
+def _label_lists(n: int) -> list[tuple[str, ...]]:
+    """Labels of ``n`` choices in order: letters, numbers from 1, numbers from 0."""
+    numbers = tuple(str(number) for number in range(n + 1))
+    letters = [tuple(one[:n]) for one in _SEQUENCES if n <= len(one)]
+    return [*letters, numbers[1:], numbers[:-1]]
+
+
 def _with_labelled_choices(
     query: str, choices: tuple[str, ...]
 ) -> LetteredQuestion | None:
     """The question if its choices start with labels, such as ``A. Paris``."""
     matches = [match for one in choices if (match := _LABELLED.fullmatch(one))]
     labels = tuple(match[1] for match in matches)
-    n = len(choices)
-    numbers = tuple(str(number) for number in range(n + 1))
-    known = (*(tuple(one[:n]) for one in _SEQUENCES), numbers[1:], numbers[:-1])
-    if labels not in known:
+    if labels not in _label_lists(len(choices)):
         return None
     texts = tuple(match[2] for match in matches)
     if all(choice in query for choice in choices):
@@ -177,10 +168,7 @@ def _with_labelled_choices(
 
 def _with_listed_texts(query: str, choices: tuple[str, ...]) -> LetteredQuestion | None:
     """The question if it lists the texts of its choices with letters or numbers."""
-    n = len(choices)
-    numbers = tuple(str(number) for number in range(n + 1))
-    letters = [tuple(one[:n]) for one in _SEQUENCES] if n <= 26 else []
-    for labels in (*letters, numbers[1:], numbers[:-1]):
+    for labels in _label_lists(len(choices)):
         patterns = (
             rf"(?<!\w){label}\s?[.):\]]+\s*{re.escape(text)}"
             for label, text in zip(labels, choices, strict=True)

@@ -25,11 +25,8 @@ class Sampler(Protocol):
     """Selects the few-shot examples of a document."""
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Return the positions in the pool for the document at ``index``.
-
-        Raises:
-            EvalsError: The pool has too few other rows.
-        """
+        """Return the positions in the pool for the document at ``index``. Raises
+        EvalsError if the pool has too few other rows."""
         ...
 
 

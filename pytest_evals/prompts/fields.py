@@ -35,26 +35,26 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.data.calls import ColumnError, FieldError, call
-from pytest_evals.data.line_places import likely_delimiter
-from pytest_evals.data.nulls import (
-    NOT_COMPILED,
-    SPOT,
-    compile_error,
-    instrumented,
-    report_null,
-    syntax_error,
-)
+from pytest_evals.data.source_paths import likely_delimiter
 from pytest_evals.errors import EvalsError, Place, abbreviated, did_you_mean
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
-from pytest_evals.prompts.marks import MARKS, mark, with_marks
+from pytest_evals.prompts.template_trees import (
+    MARKS,
+    NOT_COMPILED,
+    SPOT,
+    compile_error,
+    instrumented,
+    mark,
+    report_null,
+    syntax_error,
+    with_marks,
+)
 from pytest_evals.prompts.text_values import number_fix
 
-Row = Mapping[str, Any]
-"""A row of a dataset: column → value."""
-Reader = Callable[[Row], Any]
-"""Row → value of a document. Raises :class:`FieldError`."""
+Row = Mapping[str, Any]  # a row of a dataset: column → value
+Reader = Callable[[Row], Any]  # Row → value of a document. Raises :class:`FieldError`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,10 @@ def bind(
     after: Callable[[str], Any],
     note: Callable[[str], object] | None = None,
 ) -> Reader:
-    """Return a function that reads a field from a row.
-
-    Args:
-        columns: Names of columns; ``None`` for the keys of each row.
-        after: Converts the rendered text; may raise ``ValueError``.
-        note: Called with a warning about a row, for nulls that a template renders.
-    """
+    """Return a function that reads a field from a row. ``columns``: names of columns;
+    ``None`` for the keys of each row. ``after``: converts the rendered text; may raise
+    ``ValueError``. ``note``: called with a warning about a row, for nulls that a
+    template renders."""
     spec = field.spec
     if callable(spec):
         return lambda row: call(spec, (row,), field.key, field.place)
@@ -121,10 +118,8 @@ def text_itself(text: str) -> str:
 
 def number_or_text(text: str) -> int | str:
     """Return digits as an integer, so that a template can select a choice by position.
-
     ``007`` and ``²`` consist of digits but are not Python integers; lm-eval 0.4.13
-    fails on them, here they remain strings.
-    """
+    fails on them, here they remain strings."""
     if not (text.isdigit() and text.isascii()):
         return text
     return int(text) if text[0] != "0" or not text.strip("0") else text
@@ -141,11 +136,8 @@ def target_of_text(text: str) -> Any:
 
 
 def list_of_text(text: str) -> Sequence[Any]:
-    """Return a list literal as a list, or a string literal as a string.
-
-    Raises:
-        ValueError: It is neither.
-    """
+    """Return a list literal as a list, or a string literal as a string. Raises
+    ValueError if it is neither."""
     found = _literal(text)
     return found if isinstance(found, str) else list(found)
 
@@ -250,12 +242,8 @@ class TemplateFault(NamedTuple):
 def template_fault(
     key: str, template: Template, row: Row, error: Exception
 ) -> TemplateFault:
-    """Return the message for an exception of a template.
-
-    Args:
-        key: Name of what has the template.
-        row: The values with which it was rendered.
-    """
+    """Return the message for an exception of a template. ``key``: name of what has the
+    template. ``row``: the values with which it was rendered."""
     columns = [str(name) for name in row]
     fix = f"the columns are {', '.join(columns) or 'none'}"
     if len(columns) == 1 and (found := likely_delimiter(columns[0])):
@@ -320,8 +308,7 @@ def _nulls(text: str, row: Mapping[str, Any]) -> Sequence[str]:
     return tuple(found)
 
 
-_FOUND = "evals_found_nulls"
-"""Name of the variable that collects them."""
+_FOUND = "evals_found_nulls"  # name of the variable that collects them
 
 
 @lru_cache(maxsize=512)
@@ -339,11 +326,8 @@ def _spot(context: Context, value: Any, name: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def compile_template(text: str) -> Template:
-    """Return the template of a text.
-
-    Raises:
-        EvalsError: The text is not a valid template; the message has the line.
-    """
+    """Return the template of a text. Raises EvalsError if the text is not a valid
+    template; the message has the line."""
     try:
         environment, template, names = _compiled(text)
     except TemplateSyntaxError as error:
@@ -376,11 +360,9 @@ def compile_template(text: str) -> Template:
 
 @lru_cache(maxsize=1024)
 def compile_expression(text: str) -> Callable[[Row], Any] | None:
-    """Return a function that evaluates a template which is one expression, such as
-    ``{{ words }}``, to its value instead of text; ``None`` for other templates.
-
-    The text is a valid template.
-    """
+    """Return a function that evaluates a template which is one expression, such as ``{{
+    words }}``, to its value instead of text; ``None`` for other templates. The text is
+    a valid template."""
     environment = _environment(LimitedTemplates)
     begin()
     match environment.parse(text).body:

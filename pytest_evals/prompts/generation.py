@@ -1,15 +1,20 @@
-"""Reads ``generation_kwargs`` into one form for all models."""
+"""Reads ``generation_kwargs`` into one form for all models, and checks arguments for
+misspelled names and invalid values.
+
+Names that do not resemble a known one are accepted, because a kind of model may support
+them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Generate, Prompt
-from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.prompts.arguments import argument_errors
+from pytest_evals.errors import EvalsError, OptionError, nearest, number_fix
 
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Synonyms; the first one that is set is used."""
@@ -57,11 +62,8 @@ class SamplingResult(NamedTuple):
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Check generation arguments of the command line before any task is read.
-
-    Raises:
-        OptionError: An argument is invalid; the message names the option.
-    """
+    """Check generation arguments of the command line before any task is read. Raises
+    OptionError if an argument is invalid; the message names the option."""
     faults = [fault.what for fault in argument_errors(overrides)]
     if faults:
         raise OptionError(f"{_OPTION}: {'; '.join(faults)}")
@@ -77,15 +79,10 @@ def read_sampling(
     fewshot_delimiter: str,
 ) -> SamplingResult:
     """Return the settings of a task, interpreted as in lm-eval 0.4.13
-    (``config/task.py`` and ``models/utils.py``, ``normalize_gen_kwargs``).
-
-    Args:
-        given: ``generation_kwargs`` of the task file, ``None`` for greedy decoding.
-        fewshot_delimiter: The stop string if the task has none.
-
-    Raises:
-        EvalsError: A value is invalid; the message names it.
-    """
+    (``config/task.py`` and ``models/utils.py``, ``normalize_gen_kwargs``). ``given``:
+    ``generation_kwargs`` of the task file, ``None`` for greedy decoding.
+    ``fewshot_delimiter``: the stop string if the task has none. Raises EvalsError if a
+    value is invalid; the message names it."""
     merged = {**(dict(GREEDY) if given is None else given)}
     merged.setdefault("until", [fewshot_delimiter])
     merged.update(overrides)
@@ -101,13 +98,16 @@ def read_sampling(
                 f"{winner}={lengths[winner]} of the task overrides the option "
                 f"{key}={lengths[key]}, as in lm-eval; give {winner} instead"
             )
-    max_tokens = _integer(winner, lengths.get(winner, 256))
+    max_tokens = lengths.get(winner, 256)
+    converted = {k: merged.get(k) for k in ("do_sample", "temperature")}
+    for error in argument_errors({winner: max_tokens, **converted}):
+        raise EvalsError(error.what)
     temperature = _temperature(merged, warnings)
     if temperature == 0:
         merged = {k: v for k, v in merged.items() if k not in _ONLY_SAMPLING}
     options = tuple(sorted((k, _plain(k, v)) for k, v in merged.items()))
     sampling = Sampling(
-        stop=stop, max_tokens=max_tokens, temperature=temperature, options=options
+        stop=stop, max_tokens=int(max_tokens), temperature=temperature, options=options
     )
     return SamplingResult(sampling, tuple(warnings))
 
@@ -126,30 +126,11 @@ def _stop(until: Any, warnings: list[str]) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def _integer(key: str, value: Any) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 1 <= value < math.inf or value != int(value):
-        raise EvalsError(f"{key} must be an integer from 1, not {value!r}")
-    return int(value)
-
-
 def _temperature(merged: dict[str, Any], warnings: list[str]) -> float:
     """Return the temperature, 0 for greedy; removes both keys from ``merged``."""
-    do_sample = merged.pop("do_sample", None)
-    if isinstance(do_sample, int | float) and do_sample in (0, 1):
-        do_sample = bool(do_sample)
-    if do_sample is not None and not isinstance(do_sample, bool):
-        raise EvalsError(f"do_sample must be true or false, not {do_sample!r}")
-    given = merged.pop("temperature", None)
-    try:
-        temperature = float(given if given is not None else 0.0)
-    except (TypeError, ValueError):
-        temperature = -1.0
-    if isinstance(given, bool) or not 0 <= temperature < float("inf"):
-        raise EvalsError(f"temperature must be a number from 0, not {given!r}")
-    if do_sample is False and temperature > 0:
+    do_sample, given = merged.pop("do_sample", None), merged.pop("temperature", None)
+    temperature = float(given or 0.0)
+    if do_sample is not None and not do_sample and temperature > 0:
         warnings.append(
             f"do_sample: false makes temperature {temperature:g} greedy, as in lm-eval"
         )
@@ -167,3 +148,135 @@ def _plain(key: str, value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     raise EvalsError(f"{key} must be a number, a string or a list, not {value!r}")
+
+
+_NEAR = 0.8
+"""Minimum similarity of a typo. ``max_thinking_tokens`` is a valid name with a
+similarity of 0.7 to ``max_tokens``."""
+
+
+class ArgumentError(NamedTuple):
+    """An invalid argument; ``what`` describes the error."""
+
+    key: Any
+    what: str
+    fix: str = ""
+
+
+def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
+    """Yield the error of every invalid argument, in order; ``None`` is always valid."""
+    for key, value in given.items():
+        if not isinstance(key, str):
+            yield ArgumentError(
+                key, f"the name of an argument must be a string, not {key!r}"
+            )
+        elif key not in _KNOWN:
+            word = key.replace("-", "_")
+            near = nearest(word, _KNOWN, _NEAR)
+            if near:
+                what = f"unknown argument {key!r}; did you mean {near!r}?"
+                yield ArgumentError(key, what)
+        elif value is not None:
+            fits, expected = _KNOWN[key]
+            if not fits(value):
+                is_text = isinstance(value, str) and "true" not in expected
+                fix = number_fix(key, value) if is_text else ""
+                what = f"{key} must be {expected}, not {value!r}"
+                yield ArgumentError(key, what, fix)
+
+
+_Kind = tuple[Callable[[Any], bool], str]
+"""Check of a value, and the description of valid values."""
+
+
+def _number(minimum: float, maximum: float, expected: str) -> _Kind:
+    return lambda value: is_finite(value) and minimum <= value <= maximum, expected
+
+
+def _integer(minimum: int) -> _Kind:
+    return (
+        lambda value: is_finite(value) and minimum <= value == int(value),
+        f"an integer from {minimum}",
+    )
+
+
+def _is_length(value: Any) -> bool:
+    """Accept digit strings too, as lm-eval does."""
+    digits = isinstance(value, str) and value.isascii() and value.isdigit()
+    value = int(value) if digits else value
+    return is_finite(value) and 1 <= value == int(value)
+
+
+def _is_temperature(value: Any) -> bool:
+    """Accept numeric strings too, because YAML reads ``1e-5`` as a string."""
+    try:
+        return not isinstance(value, bool) and 0 <= float(value) < math.inf
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+_ANY: _Kind = (lambda _value: True), "anything"
+_SHARE = _number(0, 1, "a number from 0 to 1")
+_REAL = _number(-math.inf, math.inf, "a number")
+
+_ENGINE_NAMES = (
+    "assistant_confidence_threshold", "assistant_early_exit",
+    "assistant_ensemble_weight", "assistant_lookbehind", "bad_words", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "cache_config", "cache_implementation",
+    "compile_config", "constraints", "continuous_batching_config",
+    "decoder_start_token_id", "disable_compile", "dola_layers",
+    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "eos_token_id",
+    "exponential_decay_length_penalty", "force_words_ids", "forced_bos_token_id",
+    "forced_eos_token_id", "is_assistant", "low_memory", "max_cache_len",
+    "max_matching_ngram_size", "num_assistant_tokens", "num_assistant_tokens_schedule",
+    "output_attentions", "output_hidden_states", "output_logits", "output_scores",
+    "pad_token_id", "prefill_chunk_size", "prompt_lookup_num_tokens",
+    "remove_invalid_values", "renormalize_logits", "return_dict_in_generate",
+    "sequence_bias", "speculation_type", "stop_strings", "stop_token_ids",
+    "suppress_tokens", "target_lookbehind", "token_healing", "top_a", "top_h",
+    "transformers_version", "use_cache", "use_mtp", "watermarking_config",
+)  # fmt: skip
+"""Names that some engines support; the engines check their values."""
+
+_KNOWN: Mapping[str, _Kind] = {
+    "until": _ANY,  # checked by the reader of generation_kwargs
+    **dict.fromkeys(
+        ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
+        (_is_length, "an integer from 1"),
+    ),
+    # lm-eval accepts 1 and 0 as true and false.
+    "do_sample": (lambda value: value in (0, 1), "true or false"),
+    "temperature": (_is_temperature, "a number from 0"),
+    "top_p": _SHARE,
+    "min_p": _SHARE,
+    "typical_p": _SHARE,
+    "epsilon_cutoff": _SHARE,
+    "eta_cutoff": _SHARE,
+    "top_k": _integer(-1),  # -1 means all tokens to some servers
+    "seed": _integer(-1),
+    "num_beams": _integer(1),
+    "num_beam_groups": _integer(1),
+    "num_return_sequences": _integer(1),
+    "no_repeat_ngram_size": _integer(0),
+    "min_new_tokens": _integer(0),
+    "min_tokens": _integer(0),
+    "min_length": _integer(0),
+    "max_length": _integer(1),
+    "max_time": _number(0, math.inf, "a number from 0"),
+    "repetition_penalty": (
+        lambda value: is_finite(value) and value > 0,
+        "a number above 0",
+    ),
+    "length_penalty": _REAL,
+    "presence_penalty": _REAL,
+    "frequency_penalty": _REAL,
+    "diversity_penalty": _REAL,
+    "penalty_alpha": _REAL,
+    "guidance_scale": _REAL,
+    "early_stopping": (
+        lambda value: isinstance(value, bool) or value == "never",
+        "true, false or 'never'",
+    ),
+    **dict.fromkeys(_ENGINE_NAMES, _ANY),
+}
+"""Names that common engines support, so that none of them is reported as a typo."""

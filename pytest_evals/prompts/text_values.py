@@ -115,7 +115,6 @@ def _found(tree: nodes.Template) -> Iterator[_Use]:
 
 
 def _use(sign: str, left: nodes.Expr, right: nodes.Expr) -> Iterator[_Use]:
-    """Yield the use of names and numbers; other operands are unknown."""
     if isinstance(right, nodes.List | nodes.Tuple) and right.items:
         right = right.items[0]
     both = (left, right)

@@ -27,14 +27,9 @@ _TYPES = {
 
 def tools_reader(given: Any, place: Place) -> Callable[[Row], str]:
     """Return a function that returns the tools of a row as JSON, see `tools_text`.
-
-    Args:
-        given: A list of tools; or the name of a column with one, or a template.
-
-    Raises:
-        DocumentError: The list or the template is invalid; the function raises it for
-            a row without such a list.
-    """
+    ``given``: a list of tools; or the name of a column with one, or a template. Raises
+    DocumentError if the list or the template is invalid; the function raises it for a
+    row without such a list."""
     if not isinstance(given, str):
         fixed = tools_text(given)
         return lambda row: fixed
@@ -58,11 +53,8 @@ def tools_reader(given: Any, place: Place) -> Callable[[Row], str]:
 
 
 def tools_text(given: Any) -> str:
-    """Return tools as JSON; empty without any.
-
-    Raises:
-        DocumentError: They are not a list of descriptions with names.
-    """
+    """Return tools as JSON; empty without any. Raises DocumentError if they are not a
+    list of descriptions with names."""
     if isinstance(given, str):
         try:
             given = json.loads(given) if given.strip() else []

@@ -22,8 +22,7 @@ from pytest_evals.dialects.readers import (
     load_group,
 )
 from pytest_evals.dialects.task_index.index import Scanner
-from pytest_evals.dialects.task_index.lookup import TaskLookup
-from pytest_evals.dialects.task_index.suite_names import SuiteNames
+from pytest_evals.dialects.task_index.lookup import SuiteNames, TaskLookup
 from pytest_evals.errors import OptionError, Problem, TaskFileError
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import Suite

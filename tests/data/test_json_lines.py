@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.data.json_lines import read_json_lines
+from pytest_evals.data.local_rows import read_json_lines
 
 
 def by_library(files: dict[str, Path], cache: Path) -> dict[str, list[dict[str, Any]]]:

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.data.data_files import encoding_error
-from pytest_evals.data.json_lines import LARGEST
+from pytest_evals.data.local_rows import LARGEST
 from pytest_evals.data.rows import RowsError, Table
-from pytest_evals.data.source_paths import Source
+from pytest_evals.data.source_paths import Source, encoding_error
 from pytest_evals.data.sources import load
 from pytest_evals.errors import Place, TaskFileError
 

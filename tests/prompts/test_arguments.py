@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_evals.models.openai.sampling_params import OPTIONS
-from pytest_evals.prompts.arguments import argument_errors
+from pytest_evals.prompts.generation import argument_errors
 
 
 def faults(**given):

@@ -7,6 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_evals.dialects.foreign_gates.servers import (
+    convert_tokenspeed,
+    convert_vllm_server,
+)
 from pytest_evals.dialects.foreign_gates.sglang import convert_sglang
 from pytest_evals.dialects.foreign_gates.suite import (
     Converted,
@@ -21,18 +25,14 @@ from pytest_evals.dialects.foreign_gates.suite import (
     words_of,
 )
 from pytest_evals.dialects.foreign_gates.tensorrt_llm import convert_trt
-from pytest_evals.dialects.foreign_gates.tokenspeed import convert_tokenspeed
-from pytest_evals.dialects.foreign_gates.vllm_server import convert_vllm_server
 
 _Bound = Callable[[float], Mapping[str, Any]]
 VLLM_RTOL = 0.08
 """``test_lm_eval_correctness.py`` of vLLM, without ``rtol`` in the file."""
 ASCEND_RTOL = 0.05
 """vllm-ascend: ``numpy.isclose(value, round(measured, 4), rtol=0.05)``."""
-RECOVERY = 0.95
-"""llm-compressor, without ``recovery_threshold`` in the file."""
-_ATOL = 1e-8
-"""Of ``numpy.isclose``."""
+RECOVERY = 0.95  # llm-compressor, without ``recovery_threshold`` in the file
+_ATOL = 1e-8  # of ``numpy.isclose``
 _NO_TEXT = {
     "vllm-vlm": "images",
     "vllm-asr": "audio",
@@ -40,20 +40,12 @@ _NO_TEXT = {
     "hf-multimodal": "images",
 }
 """Kinds of models whose tasks are not converted."""
-_FLAGS = {
-    "max_model_len": "--max-model-len",
-    "tensor_parallel_size": "--tensor-parallel-size",
-    "dtype": "--dtype",
-    "kv_cache_dtype": "--kv-cache-dtype",
-    "tokenizer_mode": "--tokenizer-mode",
-    "moe_backend": "--moe-backend",
-    "quantization": "--quantization",
-    "gpu_memory_utilization": "--gpu-memory-utilization",
-    "trust_remote_code": "--trust-remote-code",
-    "enforce_eager": "--enforce-eager",
-    "enable_expert_parallel": "--enable-expert-parallel",
-}
-"""Keys of the files → options of ``vllm serve``."""
+_FLAGS = (
+    "max_model_len", "tensor_parallel_size", "dtype", "kv_cache_dtype",
+    "tokenizer_mode", "moe_backend", "quantization", "gpu_memory_utilization",
+    "trust_remote_code", "enforce_eager", "enable_expert_parallel",
+)  # fmt: skip
+"""Keys of the files that are options of ``vllm serve``, with dashes there."""
 
 
 def close(value: float, rtol: float) -> dict[str, float]:
@@ -237,12 +229,9 @@ without its suffix → the suite."""
 
 
 def _server(model: str, options: Values, environment: Values) -> str:
-    return server_spec(model, [*_options(options)], environment)
-
-
-def _options(options: Values) -> Iterator[str]:
+    words: list[str] = []
     for key, value in options.items():
-        if value is True:
-            yield _FLAGS[key]
-        elif value is not None and value is not False:
-            yield from (_FLAGS[key], str(value))
+        if value is not None and value is not False:
+            flag = f"--{key.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
+    return server_spec(model, words, environment)

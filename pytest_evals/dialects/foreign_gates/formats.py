@@ -1,9 +1,12 @@
-"""Which project a gate file is from, by its keys. Formats as of November 2026."""
+"""Which project a gate file is from, by its keys, and legal forms of the same content.
+Formats as of November 2026."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from pytest_evals.dialects.foreign_gates.suite import UnconvertibleError
 
 _Values = Mapping[Any, Any]
 
@@ -48,10 +51,6 @@ def _is_trt(values: _Values) -> bool:
 
 _TRT_KEYS = ("dtype", "quant_algo", "kv_cache_quant_algo", "spec_dec_algo")
 """Keys of an entry without a reference."""
-
-
-def _is_acceptance(values: _Values) -> bool:
-    return _all_have([*values.values()], "min_al")
 
 
 def _all_have(entries: Sequence[Any], *keys: str) -> bool:
@@ -106,7 +105,7 @@ FORMATS = (
     GateFormat(
         "tensorrt-llm-acceptance",
         "TensorRT-LLM",
-        _is_acceptance,
+        lambda v: _all_have([*v.values()], "min_al"),
         "it has acceptance lengths of speculative decoding, not scores of documents",
     ),
     GateFormat(
@@ -124,3 +123,51 @@ def format_of(values: object) -> GateFormat | None:
     if not isinstance(values, dict):
         return None
     return next((one for one in FORMATS if one.matches(values)), None)
+
+
+_MAPPINGS = (
+    "env", "env_vars", "eval", "lm_eval", "lmeval", "ready", "serve", "server", "vllm",
+)  # fmt: skip
+_LISTS = ("tasks",)
+_VALUES = (
+    "accuracy", "accuracy_threshold", "alpha", "beta", "command", "dtype", "limit",
+    "max_concurrency", "max_model_len", "max_tokens", "metric_threshold", "model_name",
+    "num_fewshot", "num_questions", "num_samples", "rtol", "score_threshold", "sigma",
+    "startup_max_wait_seconds", "task", "temperature", "tensor_parallel_size",
+    "tolerance", "value",
+)  # fmt: skip
+
+
+def usual(content: Any) -> Any:
+    """Return the content of a gate file without keys that only hold anchors, and
+    without sections that have no value."""
+    if isinstance(content, list):
+        return [usual(one) for one in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        key: usual(value)
+        for key, value in content.items()
+        if not str(key).startswith(("x-", "."))
+        and not (value is None and (key in _MAPPINGS or key in _LISTS))
+    }
+
+
+def check_forms(content: Any, place: str = "") -> None:
+    """Check the kinds of values of keys that converters read. Raises UnconvertibleError
+    if a value is of another kind."""
+    if isinstance(content, list):
+        for number, one in enumerate(content):
+            check_forms(one, f"{place}[{number}]")
+    if not isinstance(content, Mapping):
+        return
+    for key, value in content.items():
+        where = f"{place}.{key}".lstrip(".")
+        for keys, kind, name in (
+            (_MAPPINGS, dict, "a mapping"),
+            (_LISTS, list, "a list"),
+            (_VALUES, str | int | float, "one value"),
+        ):
+            if key in keys and value is not None and not isinstance(value, kind):
+                raise UnconvertibleError(f"{where} is not {name}: {value!r:.60}")
+        check_forms(value, where)

@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.dialects.foreign_gates.nearest import nearest
 from pytest_evals.dialects.foreign_gates.suite import (
     Converted,
     ConvertedGate,
     UnconvertibleError,
     Values,
+    nearest,
     number,
 )
 
@@ -52,11 +52,8 @@ def is_sglang_test(path: Path) -> bool:
 
 
 def read_sglang(path: Path) -> dict[str, Any]:
-    """The thresholds of a file: ``{"checks": [SglangCheck, …]}``.
-
-    Raises:
-        UnconvertibleError: It is not Python, or has no threshold.
-    """
+    """The thresholds of a file: ``{"checks": [SglangCheck, …]}``. Raises
+    UnconvertibleError if it is not Python, or has no threshold."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
@@ -145,7 +142,6 @@ class _Source:
         return ast.unparse(node) if value is None and not is_none else value
 
     def _value(self, node: ast.expr) -> Any:
-        """The value of a constant, a name, or arithmetic with them; else ``None``."""
         match node:
             case ast.Constant(value=value):
                 return value

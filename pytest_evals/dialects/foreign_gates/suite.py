@@ -1,5 +1,9 @@
 """Suites from gate files of other projects: their content, and the parts that several
-formats share."""
+formats share.
+
+Tasks of lm-eval have the documents of other programs' evaluations. Prompts differ, and
+with them the numbers: gates on these tasks are advisory.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +12,17 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.read.text import ConditionError, read_number
 
-Values = Mapping[str, Any]
-"""The content of a file."""
-_IRRELEVANT = frozenset(
-    {
-        "backend",
-        "batch_size",
-        "cadence",
-        "description",
-        "gpu",
-        "hardware",
-        "model",
-        "model_type",
-        "name",
-        "nightly",
-        "num_gpus",
-        "required_gpu_arch",
-        "runner",
-        "timeout_in_minutes",
-    }
-)
+Values = Mapping[str, Any]  # the content of a file
+_IRRELEVANT = frozenset((
+    "backend", "batch_size", "cadence", "description", "gpu", "hardware", "model",
+    "model_type", "name", "nightly", "num_gpus", "required_gpu_arch", "runner",
+    "timeout_in_minutes",
+))  # fmt: skip
 """Keys that change no score."""
 _MOST_PARTS = 1000
 
@@ -51,33 +41,23 @@ class ConvertedGate:
 
 @dataclass(slots=True)
 class Converted:
-    """A suite.
-
-    Args:
-        tasks: Tasks of lm-eval that are its group.
-        file: Its own task file instead of a group.
-        left_out: Parts of the file that are not converted, with the reason.
-    """
+    """A suite."""
 
     tasks: list[Mapping[str, Any]] = field(default_factory=list)
-    file: Mapping[str, Any] | None = None
+    """Tasks of lm-eval that are its group."""
+    file: Mapping[str, Any] | None = None  # its own task file instead of a group
     gates: list[ConvertedGate] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    """Parts of the file that are not converted, with the reason."""
 
     def add_task(self, name: str, num_fewshot: object = None) -> None:
-        """Add a task or group of lm-eval, once.
-
-        With another key it is a variant that belongs to the suite, whose gates
-        cannot be on tasks of other folders.
-        """
-        own = (
-            {"task_alias": name}
-            if num_fewshot is None
-            else {"num_fewshot": num_fewshot}
-        )
-        if {"task": name, **own} not in self.tasks:
-            self.tasks.append({"task": name, **own})
+        """Add a task or group of lm-eval, once. With another key it is a variant that
+        belongs to the suite, whose gates cannot be on tasks of other folders."""
+        own = {"num_fewshot": num_fewshot}
+        task = {"task": name, **({"task_alias": name} if num_fewshot is None else own)}
+        if task not in self.tasks:
+            self.tasks.append(task)
 
     def list_others(self, values: Values, read: Iterable[str]) -> None:
         """Add the keys that are not converted and may change a number."""
@@ -87,11 +67,8 @@ class Converted:
 
 
 def number(where: str, value: object) -> float:
-    """A number of a file, which may be text or a percentage.
-
-    Raises:
-        UnconvertibleError: It is not a finite number.
-    """
+    """A number of a file, which may be text or a percentage. Raises UnconvertibleError
+    if it is not a finite number."""
     try:
         return float(read_number(value, where))
     except ConditionError:
@@ -107,10 +84,8 @@ def expected(
     They are ``value`` and ``tolerance`` if the exact bound accepts the same scores, and
     ``min`` otherwise: rounding may put the bound of the rule above the exact one, on
     which a score of ``n`` documents may lie. Without ``n``, tasks whose size is a
-    multiple of more than a thousand are not considered.
-
-    Raises:
-        UnconvertibleError: Every score passes.
+    multiple of more than a thousand are not considered. Raises UnconvertibleError if
+    every score passes.
     """
     edge = value * (1 - tolerance) if is_share else value - tolerance
     if edge <= 0:
@@ -145,11 +120,8 @@ def around(value: float, *, low: float, high: float | None = None) -> dict[str, 
 
 
 def words_of(arguments: object) -> list[str]:
-    """The words of a server's arguments: text, or a list of texts with words.
-
-    Raises:
-        UnconvertibleError: A quote is not closed.
-    """
+    """The words of a server's arguments: text, or a list of texts with words. Raises
+    UnconvertibleError if a quote is not closed."""
     given = arguments if isinstance(arguments, list) else [arguments or ""]
     try:
         return [word for one in given for word in shlex.split(str(one))]
@@ -181,3 +153,36 @@ def command(server: str, values: Values, folder: str, *more: str) -> str:
         if not values.get("fewshot_as_multiturn", True):
             words.append("--evals-fewshot-as-one-turn")
     return shlex.join([*words, *more, folder])
+
+
+class Nearest(NamedTuple):
+    """The task of lm-eval with the same documents."""
+
+    task: str
+    metric: str
+
+
+GSM8K = Nearest("gsm8k", "exact_match,flexible-extract")
+GPQA = Nearest("gpqa_diamond_cot_zeroshot", "exact_match,flexible-extract")
+_NEAREST = {
+    "gsm8k": GSM8K,
+    "mmlu": Nearest("mmlu", "acc"),
+    "gpqa": GPQA,
+    "gpqa_diamond": GPQA,
+    "aime24": Nearest("aime24", "exact_match"),
+    "aime25": Nearest("aime25", "exact_match"),
+    "humaneval": Nearest("humaneval", "pass@1,create_test"),
+    "mgsm_en": Nearest("mgsm_en_cot_en", "exact_match,flexible-extract"),
+}
+"""Name of an evaluation of SGLang or a data set of evalscope → the nearest task."""
+
+
+def nearest(name: str) -> Nearest:
+    """The task of lm-eval for another program's evaluation. Raises UnconvertibleError
+    if no task of lm-eval has its documents."""
+    if name not in _NEAREST:
+        known = ", ".join(sorted(_NEAREST))
+        raise UnconvertibleError(
+            f"lm-eval has no text task for {name!r}; it has some for {known}"
+        )
+    return _NEAREST[name]

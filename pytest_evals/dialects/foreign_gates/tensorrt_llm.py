@@ -8,8 +8,9 @@ from decimal import Decimal
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pytest_evals.dialects.foreign_gates.nearest import GPQA, GSM8K
 from pytest_evals.dialects.foreign_gates.suite import (
+    GPQA,
+    GSM8K,
     Converted,
     ConvertedGate,
     UnconvertibleError,
@@ -21,11 +22,7 @@ from pytest_evals.dialects.foreign_gates.suite import (
 
 class TrtTask(NamedTuple):
     """A task of TensorRT-LLM's ``accuracy_core.py`` with scores of an lm-eval task.
-
-    Args:
-        n: ``NUM_SAMPLES``.
-        difference: Why scores differ from lm-eval's.
-    """
+    ``n``: ``NUM_SAMPLES``. ``difference``: why scores differ from lm-eval's."""
 
     task: str
     metric: str
@@ -43,8 +40,7 @@ TRT_TASKS = {
     "longbench_v1": TrtTask("longbench", "score", 4750, _OWN),
 }
 """Name of a reference file → its task, November 2026."""
-_ALPHA, _SIGMA = 0.05, 50.0
-"""Of these tasks, without keys in the file."""
+_ALPHA, _SIGMA = 0.05, 50.0  # of these tasks, without keys in the file
 _NO_TASK = {
     "mmmu": "images",
     "longbench_v2": "their selection of contexts",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.gate import Gate
+from pytest_evals.data.calls import collecting
 from pytest_evals.dialects.metadata_keys import (
     REFUSALS,
     misspelled_keys,
@@ -16,7 +17,7 @@ from pytest_evals.dialects.metadata_keys import (
 from pytest_evals.dialects.resemblance import misplaced_gates
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
-from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.errors import Problem
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.keys import ALLOWED
 from pytest_evals.gates.read.text import with_unique_ids
@@ -83,15 +84,11 @@ def own_gates(
             top.problems.append(Problem(what, place, f"gates: [{one}]"))
             continue
         for number, entry in enumerate(entries):
-            try:
-                place = top.file.place(*steps, number)
+            place = top.file.place(*steps, number)
+            with collecting(top.problems, place):
                 gates.append(read_gate(entry, task=name or noun, source=place))
-            except TaskFileError as error:
-                top.problems.extend(error.problems)
     if metadata.get("missing") == ALLOWED:
         gates = [replace(gate, allows_missing=True) for gate in gates]
-    try:
+    with top.collecting("gates"):
         return with_unique_ids(gates)
-    except TaskFileError as error:
-        top.problems.extend(error.problems)
-        return ()
+    return ()

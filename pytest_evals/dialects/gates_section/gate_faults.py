@@ -74,13 +74,9 @@ def task_faults(
 
 
 def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFaults:
-    """Return errors and warnings about a group's gates.
-
-    A group has the numbers of its ``aggregate_metric_list`` only.
-
-    Args:
-        hooked: Whether hooks may add metrics to its tasks or change their scores.
-    """
+    """Return errors and warnings about a group's gates. A group has the numbers of its
+    ``aggregate_metric_list`` only. ``hooked``: whether hooks may add metrics to its
+    tasks or change their scores."""
     every = [metric for task in group.tasks() for metric in task.metrics]
     listed = [
         metric
@@ -146,7 +142,6 @@ def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
 
 
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
-    """Return the errors about the metric that a gate names."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         return _unknown_metric(gate.metric, metrics, "the task has")
@@ -213,7 +208,6 @@ def _on_its_scale(gate: Gate, errors: Sequence[str], metrics: Sequence[Metric]) 
 
 
 def _cluster_faults(gate: Gate, task: Task) -> list[str]:
-    """Return the error for a cluster field that the first document does not have."""
     if not gate.cluster:
         return []
     try:
@@ -228,7 +222,6 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
 
 
 def _answer_faults(gate: Gate, task: Task) -> list[str]:
-    """Return the error for too few answers per document for ``every``."""
     if gate.every is None or task.repeats >= gate.every.n:
         return []
     return [
@@ -238,7 +231,6 @@ def _answer_faults(gate: Gate, task: Task) -> list[str]:
 
 
 def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:
-    """Return errors of tasks with fewer repeats than a reducer needs."""
     if not gate.reducer:
         return []
     least = max(2, n_needed(gate.reducer))

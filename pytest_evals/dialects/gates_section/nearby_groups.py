@@ -28,13 +28,9 @@ def nearby_group_faults(
     is_chosen: bool,
 ) -> GateFaults:
     """Return the errors of such groups' gates and, as warnings, the groups of these
-    tasks whose gates are not evaluated.
-
-    Args:
-        hooked: Whether hooks may add metrics to tasks of a folder, or change scores.
-        is_chosen: Whether single tasks or documents are selected: then groups without
-            an error are not mentioned.
-    """
+    tasks whose gates are not evaluated. ``hooked``: whether hooks may add metrics to
+    tasks of a folder, or change scores. ``is_chosen``: whether single tasks or
+    documents are selected: then groups without an error are not mentioned."""
     result = GateFaults([], [])
     for path in _group_files(tasks.values(), read, gates):
         try:
@@ -44,7 +40,8 @@ def nearby_group_faults(
             result.warnings.extend([] if is_chosen else mentions)
         except TaskFileError as error:
             faults = GateFaults([*error.problems], [])
-            related = _names_task(path, tasks.values())
+            names = (n for one in tasks.values() for n in (one.name, *one.tags))
+            related = _mentions(raw_of(path), names)
         result.warnings.extend(faults.warnings)
         (result.problems if related else result.warnings).extend(faults.problems)
     return result
@@ -90,12 +87,6 @@ def _group_files(
                 raw = raw_of(path)
                 if is_group(raw) and (b"gates" in raw or _mentions(raw, gates.names())):
                     yield path
-
-
-def _names_task(path: Path, tasks: Collection[Task]) -> bool:
-    """Return whether a file names one of these tasks, or a tag of one."""
-    names = (name for task in tasks for name in (task.name, *task.tags))
-    return _mentions(raw_of(path), names)
 
 
 def _mentions(raw: bytes, names: Iterable[str]) -> bool:

@@ -14,9 +14,10 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.task import Group, Task
+from pytest_evals.data.calls import collecting
 from pytest_evals.dialects.detect import GATES_FILES
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
-from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames
+from pytest_evals.dialects.task_index.lookup import Lookup, SuiteNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlParser, bytes_of
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion, unknown_name
@@ -37,14 +38,10 @@ class SuiteGates:
         is_release: bool = False,
         min_overlap: float = MIN_OVERLAP,
     ) -> None:
-        """Create the collection; gates files are read when a task is.
-
-        Args:
-            root: Folder above which no files are searched.
-            measured: Returns the measured flip rate of a gate's answers between two
-                runs, or ``None``.
-            is_release: Whether a threshold without ``over`` applies to the population.
-        """
+        """Create the collection; gates files are read when a task is. ``root``: folder
+        above which no files are searched. ``measured``: returns the measured flip rate
+        of a gate's answers between two runs, or ``None``. ``is_release``: whether a
+        threshold without ``over`` applies to the population."""
         self._is_release, self._min_overlap = is_release, min_overlap
         self._root, self._measured = root, measured
         self._given = given
@@ -60,17 +57,11 @@ class SuiteGates:
         by_folder: Sequence[str] = (),
         metrics: Iterable[Metric] = (),
     ) -> tuple[Gate, ...]:
-        """Return all gates of a task or group, with unique ids.
-
-        Args:
-            folder: Folder whose gates files are read, with those of all folders above
-                it.
-            by_folder: Its name with folders in front, which gates may use.
-            metrics: Metrics to which a gate without a task can apply.
-
-        Raises:
-            TaskFileError: A gates.yaml is invalid.
-        """
+        """Return all gates of a task or group, with unique ids. ``folder``: folder
+        whose gates files are read, with those of all folders above it. ``by_folder``:
+        its name with folders in front, which gates may use. ``metrics``: metrics to
+        which a gate without a task can apply. Raises TaskFileError if a gates.yaml is
+        invalid."""
         file = folder / owner.source.path.name
         known = {owner.name, *by_folder}
         names = {metric.name for metric in metrics}
@@ -159,10 +150,8 @@ class SuiteGates:
         """Return errors for gates that match no task or group of the session.
 
         A task that a gates.yaml names may not be part of this session. A name that is
-        not defined in its folder or below is an error in any session.
-
-        Args:
-            left_out: Names in the files of these tasks that were not selected.
+        not defined in its folder or below is an error in any session. ``left_out``:
+        names in the files of these tasks that were not selected.
         """
         known = list(tasks)
         owners: list[Task | Group] = [*known, *groups]
@@ -200,7 +189,6 @@ class SuiteGates:
 def _add(
     gate: Gate, sources: Mapping[str, Place], place: Lookup, faults: GateFaults
 ) -> None:
-    """Add the error of a gate that applies to nothing so far."""
     name, fix = gate.task, ""
     if place.is_below:
         return
@@ -259,25 +247,23 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     path = path.absolute()
     file = _Reader(path).read(bytes_of(path))
     top = Section(file, problems)
-    defaults = _defaults(top)
+    given, defaults = top.take("defaults", dict, {}), dict[object, object]()
+    with top.collecting("defaults"):
+        defaults = read_defaults(given, lambda key: file.place("defaults", str(key)))
     entries = top.take("gates", list, [])
     if top.values.get("gates") is None:
         top.problem("gates", "the file has no gates", _ENTRY)
     gates: list[Gate] = []
     for number, entry in enumerate(entries):
-        try:
-            place = file.place("gates", number)
+        place = file.place("gates", number)
+        with collecting(problems, place):
             gates.append(read_gate(entry, task="", source=place, defaults=defaults))
-        except TaskFileError as error:
-            problems.extend(error.problems)
     top.close("a gates file")
-    try:
-        unique = with_unique_ids(gates)
-    except TaskFileError as error:
-        problems.extend(error.problems)
+    with top.collecting("gates"):
+        gates = [*with_unique_ids(gates)]
     if problems:
         raise TaskFileError(problems)
-    return unique
+    return tuple(gates)
 
 
 _ENTRY = 'gates: ["my_task/acc >= 0.75"]'
@@ -291,13 +277,3 @@ class _Reader(YamlParser):
 
     def _duplicate_key(self, key: Any, here: Place) -> None:
         raise TaskFileError([Problem(f"{key!r} is a duplicate key", here)])
-
-
-def _defaults(top: Section) -> dict[object, object]:
-    """Return the defaults of all gates in the file."""
-    given = top.take("defaults", dict, {})
-    try:
-        return read_defaults(given, lambda key: top.file.place("defaults", str(key)))
-    except TaskFileError as error:
-        top.problems.extend(error.problems)
-        return {}

@@ -22,11 +22,8 @@ from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
 def resolve(ref: FunctionRef, roots: Sequence[str] | None = None) -> Any:
     """Import the object: a function, a class or any other value. ``roots``: folders
-    that contain the modules that are named by a path; ``None`` for any folder.
-
-    Raises:
-        TaskFileError: The module or name does not exist, or importing it fails.
-    """
+    that contain the modules that are named by a path; ``None`` for any folder. Raises
+    TaskFileError if the module or name does not exist, or importing it fails."""
     module_name, dot, name = ref.dotted.rpartition(".")
     if not dot or not module_name or not name:
         fix = "!function module.name"

@@ -46,18 +46,11 @@ _TASK_DEFINING = ("dataset_path", "custom_dataset", "class")
 
 
 class _Overrides(NamedTuple):
-    """Keys that override those of tasks.
-
-    ``origin`` is the place of the member in another file that introduced them; tasks
-    that they change are reported there.
-    """
+    """Keys that override those of tasks. ``origin`` is the place of the member in
+    another file that introduced them; tasks that they change are reported there."""
 
     keys: YamlFile
     origin: Place | None = None
-
-    def with_member(self, part: YamlFile) -> _Overrides:
-        """Add the keys of a member, which override these."""
-        return self._replace(keys=override(self.keys, part))
 
 
 def read_group(
@@ -88,13 +81,8 @@ def _duplicate_warnings(group: Group) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads a group and its members; collects problems."""
-
     def __init__(
-        self,
-        options: TaskOptions,
-        build: Callable[[YamlFile, str], Task],
-        path: Path,
+        self, options: TaskOptions, build: Callable[[YamlFile, str], Task], path: Path
     ) -> None:
         self.library = options.library or TaskLookup(path.parent)
         self.problems: list[Problem] = []
@@ -158,11 +146,8 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Members:
-    """Members of one group, in order.
-
-    Args:
-        over: Keys that override those of its tasks.
-    """
+    """Members of one group, in order. ``over``: keys that override those of its
+    tasks."""
 
     reader: _Reader
     file: YamlFile
@@ -194,10 +179,8 @@ class _Members:
             return
         if not isinstance(member, dict) or not ("task" in member or "group" in member):
             shown = list(member) if isinstance(member, dict) else member
-            what = (
-                "a member must be a name or a mapping with 'task' or 'group', "
-                f"not {shown!r}"
-            )
+            what = "a member must be a name or a mapping with 'task' or 'group', "
+            what += f"not {shown!r}"
             raise TaskFileError([Problem(what, place, "- task: arc_easy")])
         part = subsection(self.file, "task", number)
         key = "group" if "group" in member else "task"
@@ -222,12 +205,8 @@ class _Members:
     def _by_name(
         self, name: str, place: Place, over: _Overrides, part: YamlFile | None = None
     ) -> Iterator[Task | Group]:
-        """The task, group or tag with a name, with overrides applied.
-
-        Args:
-            over: Keys of the enclosing groups.
-            part: The member's own keys, if it has any.
-        """
+        """The task, group or tag with a name, with overrides applied. ``over``: keys of
+        the enclosing groups. ``part``: the member's own keys, if it has any."""
         library = self.reader.library
         entry = library.find(name, self.file.path)
         if entry is None:
@@ -241,7 +220,8 @@ class _Members:
                 extra = _select_keys(part, [k for k in _GROUP_ONLY if k in part.values])
             dropped = (*_DROPPED, "task", *(extra.values if extra else ()))
             keys = [key for key in part.values if key not in dropped]
-            over = over.with_member(_select_keys(part, keys))
+            own = _select_keys(part, keys)
+            over = over._replace(keys=override(over.keys, own))
         changed = bool(over.keys.values or (extra and extra.values))
         if changed and over.origin is None:
             over = over._replace(origin=place)
@@ -257,7 +237,6 @@ class _Members:
                 yield self.reader.from_file(one)
 
     def _expand_tag(self, entry: IndexEntry) -> Iterator[IndexEntry]:
-        """The tasks of a tag; any other entry itself."""
         if entry.kind != "tag":
             yield entry
         for name in entry.members:
@@ -268,7 +247,6 @@ class _Members:
     def _with_overrides(
         self, entry: IndexEntry, over: _Overrides, extra: YamlFile | None
     ) -> Task | Group:
-        """A task or group of another file with overrides applied."""
         assert entry.path is not None and over.origin is not None
         base = read_with_includes(entry.path)
         if entry.kind == "group":
@@ -302,12 +280,10 @@ class _Members:
 
 
 def _is_name(name: object) -> bool:
-    """Whether a group or task can have this name."""
     return isinstance(name, str) and is_node_name(name)
 
 
 def _select_keys(file: YamlFile, keys: Any) -> YamlFile:
-    """The file with only the given keys."""
     kept = set(keys)
     return YamlFile(
         path=file.path,
@@ -342,7 +318,6 @@ def _check_direction(entry: Section, rule: Aggregate, group: Group) -> None:
 
 
 def _misspelled_keys(file: YamlFile) -> dict[object, Problem]:
-    """Unknown keys that resemble a group's keys."""
     problems: dict[object, Problem] = {}
     for key in file.values:
         hint = did_you_mean(str(key), GROUP_KEYS)

@@ -18,15 +18,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pytest_evals.dialects.evaluate_library import (
-    import_evaluate,
-    route_code_eval,
-)
-from pytest_evals.dialects.lm_eval.shims.filters import (
+from pytest_evals.dialects.evaluate_library import import_evaluate, route_code_eval
+from pytest_evals.dialects.lm_eval.shims.names import NAMES
+from pytest_evals.dialects.lm_eval.shims.registry import (
     register_filter,
     registered_filters,
 )
-from pytest_evals.dialects.lm_eval.shims.names import NAMES
 from pytest_evals.dialects.lm_eval.shims.unavailable_names import needs_lm_eval
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.scorers.code_eval import CodeEval
@@ -64,7 +61,7 @@ def load_module(file: Path) -> ModuleType:
 
 def import_for(file: Path, name: str) -> ModuleType:
     """Import a module as a Python file next to ``file`` would."""
-    if _is_lm_eval(name) and not has_lm_eval():
+    if name.partition(".")[0] == "lm_eval" and not has_lm_eval():
         module: ModuleType = _shim_imports(file).module(name)
         return module
     return importlib.import_module(name)
@@ -83,10 +80,8 @@ def _import_installed(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType:
-    """``__import__``, except that a filter name may be registered twice.
-
-    lm-eval refuses a second registration, but a changed file must be loadable again.
-    """
+    """``__import__``, except that a filter name may be registered twice. lm-eval
+    refuses a second registration, but a changed file must be loadable again."""
     module = _import_other(name, globals, locals, fromlist or (), level)
     if name != _REGISTRY or "register_filter" not in (fromlist or ()):
         return module
@@ -110,10 +105,6 @@ def _register(registry: Any, name: str) -> Callable[[Any], Any]:
         return register_filter(name)(cls)
 
     return register
-
-
-def _is_lm_eval(name: str) -> bool:
-    return name.partition(".")[0] == "lm_eval"
 
 
 def _shim_imports(file: Path) -> StandInImports:

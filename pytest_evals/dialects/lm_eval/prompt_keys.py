@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pytest_evals.core.task import MOST_REPEATS, TaskOptions
 from pytest_evals.data.source_paths import Source
@@ -18,11 +18,15 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, 
 from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Problem
-from pytest_evals.prompts.arguments import argument_errors
+from pytest_evals.prompts.document_warnings import are_allowed
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field, compile_template, template_warnings
-from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
-from pytest_evals.prompts.identical_prompts import are_allowed
+from pytest_evals.prompts.generation import (
+    Sampling,
+    argument_errors,
+    check_overrides,
+    read_sampling,
+)
 
 _TEXT_KINDS = (str, int, Callable)
 _TARGET_KINDS = (str, int, list, Callable)
@@ -30,21 +34,11 @@ _CHOICE_KINDS = (str, list, dict, Callable)
 _MEDIA_KINDS = (str, list, Callable)
 
 
-class RecipeResult(NamedTuple):
-    """A recipe and its warnings."""
-
-    recipe: Recipe
-    warnings: tuple[str, ...]
-
-
 def read_recipe(
     top: Section, name: str, metadata: dict[str, Any], options: TaskOptions
-) -> RecipeResult:
-    """Read the recipe of a task file; errors go to the section's problems.
-
-    Raises:
-        OptionError: A generation argument of the command line is invalid.
-    """
+) -> tuple[Recipe, list[str]]:
+    """Read the recipe of a task file, and warnings; errors go to the section's
+    problems. Raises OptionError for an invalid argument of the command line."""
     warnings: list[str] = []
     output_type = top.one_of(
         "output_type", "output_type", sorted(BUILDERS), "generate_until"
@@ -54,6 +48,7 @@ def read_recipe(
     for one in (fields.text, fields.target, fields.choices):
         warnings += template_warnings(one) if one is not None else ()
     process_docs = _function_field(top, "process_docs")
+    description = _field(top, "description", (str,))
     shots, split = _shots(top, fields, process_docs, options, warnings)
     if prompt is not None:
         shots = replace(shots, fields=prompt.apply_to(shots.fields))
@@ -65,7 +60,7 @@ def read_recipe(
         splits=_splits(top, split),
         process_docs=process_docs,
         fields=fields,
-        description=_description(top),
+        description=description if description and description.spec else None,
         images=_images(top, output_type),
         sound=_field(top, "doc_to_audio", _MEDIA_KINDS),
         shots=shots,
@@ -74,7 +69,7 @@ def read_recipe(
         may_be_identical=are_allowed(metadata),
         options=options,
     )
-    return RecipeResult(recipe, tuple(warnings))
+    return recipe, warnings
 
 
 def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Source:
@@ -128,40 +123,50 @@ def _splits(top: Section, fewshot: str | None) -> Splits:
 
 
 def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
-    text = _field(top, "doc_to_text", _TEXT_KINDS)
-    target = _field(top, "doc_to_target", _TARGET_KINDS)
-    choices = _field(top, "doc_to_choice", _CHOICE_KINDS)
+    nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
+    fields = _fields_in(top, Fields(text=nothing, target=nothing))
     if prompt is not None:
-        known = choices is not None or output_type == "multiple_choice"
-        text, target = prompt.text, prompt.target
+        known = fields.choices is not None or output_type == "multiple_choice"
         choices = prompt.choices if known else None
-    if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
-        fix = 'doc_to_text: "{{question}}"'
-        what = "the task has no doc_to_text"
-        top.problem("task", what, fix, required=("doc_to_text",))
-    if _is_absent(top, "doc_to_target", target):
-        fix = "doc_to_target: answer"
-        what = "the task has no doc_to_target"
-        top.problem("task", what, fix, required=("doc_to_target",))
-    if output_type == "multiple_choice" and (choices is None or not choices.spec):
+        fields = replace(
+            fields, text=prompt.text, target=prompt.target, choices=choices
+        )
+    # A value of a wrong type has its own problem.
+    needed = {"doc_to_text": fields.text, "doc_to_target": fields.target}
+    for key, field in needed.items():
+        is_absent = field is nothing and top.values.get(key) is None
+        is_rolling = output_type == "loglikelihood_rolling" and key == "doc_to_text"
+        if is_absent and not is_rolling:
+            what, fix = f"the task has no {key}", _EXAMPLES[key]
+            top.problem("task", what, fix, required=(key,))
+    has_choices = fields.choices is not None and fields.choices.spec
+    if output_type == "multiple_choice" and not has_choices:
         fix = 'doc_to_choice: ["yes", "no"]'
         key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
         what = "multiple_choice needs doc_to_choice"
         top.problem(key, what, fix, required=("doc_to_choice",))
-    nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
+    return fields
+
+
+_EXAMPLES = {
+    "doc_to_text": 'doc_to_text: "{{question}}"',
+    "doc_to_target": "doc_to_target: answer",
+}
+
+
+def _fields_in(section: Section, known: Fields, owner: str = "") -> Fields:
+    """The fields that a section sets, the others as known. ``null`` removes choices and
+    prefix, and has no effect for other keys."""
+    choices = _field(section, "doc_to_choice", _CHOICE_KINDS, owner)
+    prefix = _field(section, "gen_prefix", (str,), owner)
     return Fields(
-        text=text or nothing,
-        target=target or nothing,
-        choices=choices,
-        prefix=_field(top, "gen_prefix", (str,)),
-        target_delimiter=top.text("target_delimiter", " "),
-        fewshot_delimiter=top.text("fewshot_delimiter", "\n\n"),
+        text=_field(section, "doc_to_text", _TEXT_KINDS, owner) or known.text,
+        target=_field(section, "doc_to_target", _TARGET_KINDS, owner) or known.target,
+        choices=choices if "doc_to_choice" in section else known.choices,
+        prefix=prefix if "gen_prefix" in section else known.prefix,
+        target_delimiter=section.text("target_delimiter", known.target_delimiter),
+        fewshot_delimiter=section.text("fewshot_delimiter", known.fewshot_delimiter),
     )
-
-
-def _is_absent(top: Section, key: str, field: Field | None) -> bool:
-    """Whether the key is missing; a value of a wrong type has its own problem."""
-    return field is None and top.values.get(key) is None
 
 
 def _field(section: Section, key: str, kinds: Any, owner: str = "") -> Field | None:
@@ -186,11 +191,6 @@ def _function_field(section: Section, key: str, owner: str = "") -> Field | None
     return Field(key=f"{owner}{key}", spec=function, place=section.place(key))
 
 
-def _description(top: Section) -> Field | None:
-    field = _field(top, "description", (str,))
-    return field if field is not None and field.spec else None
-
-
 def _images(top: Section, output_type: str) -> Field | None:
     field = _field(top, "doc_to_image", _MEDIA_KINDS)
     if field is not None and output_type == "loglikelihood_rolling":
@@ -207,12 +207,14 @@ def _shots(
     warnings: list[str],
 ) -> tuple[Shots, str | None]:
     """The few-shot examples, and the split that the task names for them."""
-    n = _number_of_shots(top, options)
+    n = top.whole("num_fewshot", 0, 0)
+    if options.num_fewshot is not None and top.values.get("num_fewshot") != 0:
+        n = options.num_fewshot
     split = top.name("fewshot_split")
     config = top.section("fewshot_config")
-    shots = Shots(
-        n=n, process_docs=process_docs, fields=fields, place=_shots_place(top)
-    )
+    keys = ("num_fewshot", "fewshot_split", "fewshot_config", "task")
+    place = top.place(next((key for key in keys if key in top), "task"))
+    shots = Shots(n=n, process_docs=process_docs, fields=fields, place=place)
     if config is None:
         return shots, split
     if "split" in config:
@@ -229,26 +231,10 @@ def _shots(
         sampler=_sampler(config),
         samples=samples,
         process_docs=process_docs,
-        fields=_shot_fields(config, fields),
+        fields=_fields_in(config, fields, "fewshot_config."),
     )
     config.close("fewshot_config")
     return shots, split
-
-
-def _number_of_shots(top: Section, options: TaskOptions) -> int:
-    """The option overrides the file, unless the file sets 0."""
-    in_file = top.whole("num_fewshot", 0, 0)
-    if options.num_fewshot is None:
-        return in_file
-    is_zero = top.values.get("num_fewshot") == 0
-    return 0 if is_zero else options.num_fewshot
-
-
-def _shots_place(top: Section) -> Any:
-    for key in ("num_fewshot", "fewshot_split", "fewshot_config"):
-        if key in top:
-            return top.place(key)
-    return top.place("task")
 
 
 def _sampler(config: Section) -> str | Callable[..., Any]:
@@ -265,32 +251,10 @@ def _samples(config: Section) -> Any:
         return samples
     if isinstance(samples, list) and all(isinstance(row, dict) for row in samples):
         return samples
-    what = (
-        "fewshot_config.samples must be a list of mappings or a function that "
-        "returns one"
-    )
+    what = "fewshot_config.samples must be a list of mappings or a function that "
+    what += "returns one"
     config.problem("samples", what)
     return None
-
-
-def _shot_fields(config: Section, fields: Fields) -> Fields:
-    """Fields of few-shot examples; by default those of documents.
-
-    ``null`` removes choices and prefix, and has no effect for other keys.
-    """
-    owner = "fewshot_config."
-    text = _field(config, "doc_to_text", _TEXT_KINDS, owner)
-    target = _field(config, "doc_to_target", _TARGET_KINDS, owner)
-    choices = _field(config, "doc_to_choice", _CHOICE_KINDS, owner)
-    prefix = _field(config, "gen_prefix", (str,), owner)
-    return Fields(
-        text=text or fields.text,
-        target=target or fields.target,
-        choices=choices if "doc_to_choice" in config else fields.choices,
-        prefix=prefix if "gen_prefix" in config else fields.prefix,
-        target_delimiter=config.text("target_delimiter", fields.target_delimiter),
-        fewshot_delimiter=config.text("fewshot_delimiter", fields.fewshot_delimiter),
-    )
 
 
 def _sampling(

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
-from pytest_evals.dialects.lm_eval.plugins import (
+from pytest_evals.dialects.lm_eval.metric_names import (
+    MetricNames,
     PluginMetric,
     has_plugin_metric,
+    name_of,
     plugin_aggregation,
     plugin_filter,
     plugin_metric,
 )
-from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name_of
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, did_you_mean, nearest
@@ -46,12 +47,8 @@ _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
 class ScoringKeys(NamedTuple):
-    """Scoring of a task.
-
-    Args:
-        metrics: One for each filter pipeline and metric.
-        warnings: Problems that do not prevent the run.
-    """
+    """Scoring of a task. ``metrics``: one for each filter pipeline and metric.
+    ``warnings``: problems that do not prevent the run."""
 
     scorer: Scorer
     metrics: tuple[Metric, ...]
@@ -127,7 +124,6 @@ def read_scoring(
 
 
 def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
-    """Whether documents have no value of the metric."""
     if output_type == "generate_until" or listed.spec.task_metric is not None:
         return False
     name = listed.spec.name
@@ -210,7 +206,7 @@ def _entry_warnings(
 
 def _direction_warning(entry: Section) -> tuple[str, ...]:
     given = entry.values.get("higher_is_better")
-    if given is None or _direction(entry) is not None:
+    if given is None or direction_of(given) is not None:
         return ()
     where = entry.place("higher_is_better")
     return (
@@ -252,7 +248,7 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
     aggregation = _aggregation(entry)
     if aggregation is unresolved_function:
         return None
-    up = _direction(entry)
+    up = direction_of(entry.raw("higher_is_better"))
     name = given if isinstance(given, str) else name_of(given)
     if task_metric is not None and (aggregation is not None or up is not None):
         try:
@@ -332,11 +328,6 @@ def _misspelled_key(key: str, entry: Section, known: Sequence[str]) -> tuple[str
     return "", ""
 
 
-def _direction(entry: Section) -> bool | None:
-    """The direction that the entry sets."""
-    return direction_of(entry.raw("higher_is_better"))
-
-
 def direction_of(given: object) -> bool | None:
     """Whether higher is better; 1 and 0 count as true and false, as in lm-eval's
     tables, and other values as unset."""
@@ -346,7 +337,6 @@ def direction_of(given: object) -> bool | None:
 def _function(
     entry: Section, given: Any, names: MetricNames
 ) -> Callable[..., Any] | None:
-    """The function of a metric that is not built in."""
     output_type = names.output_type
     if callable(given):
         return cast("Callable[..., Any]", given)
@@ -356,7 +346,7 @@ def _function(
     is_required = entry.raw("hf_evaluate") is True
     if given in known and not is_required:
         return None
-    from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+    from pytest_evals.dialects.evaluate_library import find_metric
 
     folders = (entry.place("metric").path.parent, Path.cwd())
     try:

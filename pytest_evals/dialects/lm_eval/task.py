@@ -16,6 +16,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Group, Task, TaskOptions
+from pytest_evals.data.calls import collecting
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
     GATE_FIXES,
@@ -34,11 +35,7 @@ from pytest_evals.dialects.lm_eval.prompts.tables import row_lines
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
-from pytest_evals.dialects.metadata_keys import (
-    CHOICES,
-    REFUSALS,
-    without_own,
-)
+from pytest_evals.dialects.metadata_keys import CHOICES, REFUSALS, without_own
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import FunctionRef, YamlFile
@@ -72,12 +69,9 @@ _OF_EXACT_MATCH = {
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
-    """Load the task or group of a file, if the options select it.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-        OptionError: A generation argument of the command line is invalid.
-    """
+    """Load the task or group of a file, if the options select it. Raises TaskFileError
+    with all problems of the file. Raises OptionError if a generation argument of the
+    command line is invalid."""
     file = read_with_includes(path)
     options = _with_variant(file, options)
     if "group" in file.values and "class" not in file.values:
@@ -86,7 +80,8 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         from pytest_evals.dialects.lm_eval.group import read_group
 
         return (read_group(file, options, partial(_task, options=options)),)
-    if not _is_selected(file, options):
+    names = [str(file.values.get("task")), *tags_of(file.values.get("tag"))]
+    if not options.takes(names):
         return ()
     return (_task(file, options=options),)
 
@@ -99,18 +94,11 @@ def _with_variant(file: YamlFile, options: TaskOptions) -> TaskOptions:
     if any(one.arguments for one in variants) or len(variants) > 1:
         listed = ", ".join(f"{str(one)!r}" for one in variants)
         what = f"--evals-tasks selects this task as {listed}"
-        fix = (
-            "select a task of a YAML file with one number of few-shot examples, "
-            "as in NAME|5"
-        )
+        fix = "select a task of a YAML file with one number of few-shot examples, "
+        fix += "as in NAME|5"
         raise TaskFileError([Problem(what, Place(path=file.path), fix)])
     shots = variants[0].shots
     return options if shots is None else replace(options, num_fewshot=shots)
-
-
-def _is_selected(file: YamlFile, options: TaskOptions) -> bool:
-    names = [str(file.values.get("task")), *tags_of(file.values.get("tag"))]
-    return options.takes(names)
 
 
 def tags_of(given: Any) -> tuple[str, ...]:
@@ -128,22 +116,31 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     alias = top.text("task_alias")
     tags = _tags(top)
     if "class" in file.values:
-        from pytest_evals.dialects.lm_eval.python.task import TaskNames, python_task
+        from pytest_evals.dialects.lm_eval.python.task import python_task
 
-        return python_task(top, TaskNames(name, alias, tags), options)
-    _read_ignored_keys(top)
+        return replace(python_task(top, name, options), alias=alias, tags=tags)
+    # Keys that have no effect in lm-eval either.
+    top.raw("task_list")
+    top.flag("should_decontaminate")
+    top.raw("doc_to_decontamination_query")
     _reject_misplaced_keys(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
     choices, refusals = choices_of(top, metadata), refusals_of(top, metadata)
-    recipe = replace(recipe, generates_choices=is_generated(options, choices))
     scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
     gates = own_gates(top, name, metadata)
     top.close("a task file", GATE_FIXES)
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
-    recipe, scorer = _with_scoring(recipe, scoring.scorer), scoring.scorer
+    scorer = scoring.scorer
+    recipe = replace(
+        recipe,
+        generates_choices=is_generated(options, choices),
+        metrics=tuple(s.name for s in scorer.metrics if s.task_metric is None),
+        unconditioned_query=scorer.unconditioned_query,
+        own_scoring=scorer.process_results is not None,
+    )
     documents = Documents(recipe)
     early_warnings = (
         *file.warnings,
@@ -199,25 +196,13 @@ def _repeats_warning(
         )
 
 
-def _with_scoring(recipe: Recipe, scorer: Scorer) -> Recipe:
-    """Add the settings that depend on the metrics."""
-    return replace(
-        recipe,
-        metrics=tuple(s.name for s in scorer.metrics if s.task_metric is None),
-        unconditioned_query=scorer.unconditioned_query,
-        own_scoring=scorer.process_results is not None,
-    )
-
-
 def _name(top: Section, group: str) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "the task file has no task name", "task: my_task")
     elif not is_node_name(name):
-        what = (
-            "task: a name must not contain '::', '[', ']' or control characters: "
-            f"{name!r}"
-        )
+        what = "task: a name must not contain '::', '[', ']' or control characters: "
+        what += f"{name!r}"
         top.problem("task", what)
     return f"{group}::{name}" if group else name
 
@@ -227,13 +212,6 @@ def _tags(top: Section) -> tuple[str, ...]:
     if isinstance(given, list) and len(tags_of(given)) < len(given):
         top.problem("tag", "tag must be a string or a list of strings")
     return tags_of(given)
-
-
-def _read_ignored_keys(top: Section) -> None:
-    """Keys that have no effect in lm-eval either."""
-    top.raw("task_list")
-    top.flag("should_decontaminate")
-    top.raw("doc_to_decontamination_query")
 
 
 _DATASET_ARGUMENTS = ("cache_dir", "data_dir", "data_files", "revision")
@@ -307,11 +285,9 @@ def _resolve_functions(
 def _function(
     ref: FunctionRef, problems: list[Problem], key: Any, roots: Sequence[str] | None
 ) -> Any:
-    try:
+    value = unresolved_function
+    with collecting(problems, ref.place):
         value = resolve(ref, roots)
-    except TaskFileError as error:
-        problems.extend(error.problems)
-        return unresolved_function
     listed = key == "doc_to_choice" and isinstance(value, list | dict)
     if key in _FUNCTION_KEYS and not callable(value) and not listed:
         kind = type(value).__name__

@@ -1,41 +1,43 @@
-"""The cases of an eval as the documents of a task."""
+"""The cases of an eval as the documents of a task: of rows, or those that a function
+returns or yields."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pytest_evals.core.case import Case
+from pytest_evals.core.case import Case, case
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.calls import ColumnError
+from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.data.rows import Ids, SelectedRows, Table, document_ids, row_sizes
+from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.errors import (
     DocumentError,
+    EvalsError,
     Place,
     Problem,
     TaskFileError,
     nearest,
 )
 from pytest_evals.prompts.case_files import CaseFileError, CaseFolders
+from pytest_evals.scorers.functions import result_of
+from pytest_evals.scorers.user_code import user_fault, user_place
 
-MOST_ROWS = 1_000
-"""Rows of an eval that are checked before the run."""
-RowPlace = Callable[[int], Place]
-"""Position of a row → its file and line."""
+MOST_ROWS = 1_000  # rows of an eval that are checked before the run
+RowPlace = Callable[[int], Place]  # position of a row → its file and line
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class ParameterSet(NamedTuple):
-    """Arguments of the function that yields cases, for one variant of an eval.
-
-    Args:
-        id: Name of the variant; empty without variants.
-        values: The arguments by name; rows of the cases have them too.
-    """
+    """Arguments of the function that yields cases, for one variant of an eval. ``id``:
+    name of the variant; empty without variants. ``values``: the arguments by name; rows
+    of the cases have them too."""
 
     id: str
     values: Mapping[str, Any]
@@ -65,12 +67,8 @@ class EvalCases:
         id_column: str = "",
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Keep the rows.
-
-        Args:
-            id_column: Column with ids; by default one of the usual names.
-            rows: Rows of the cases, if not those of the table.
-        """
+        """Keep the rows. ``id_column``: column with ids; by default one of the usual
+        names. ``rows``: rows of the cases, if not those of the table."""
         self._table, self._build, self._id_column = table, build, id_column
         self._rows = rows
 
@@ -85,11 +83,7 @@ class EvalCases:
         return document_ids(Table([{"id": one} for one in column]))
 
     def case(self, index: int) -> Case:
-        """The case at a position.
-
-        Raises:
-            DocumentError: It cannot be built.
-        """
+        """The case at a position. Raises DocumentError if it cannot be built."""
         return self._build(index, self._table[index])
 
     def mapped(self, function: Callable[[Case], Case]) -> EvalCases:
@@ -154,16 +148,11 @@ def checked_first(
     *,
     is_data: bool = False,
 ) -> EvalCases:
-    """Return the cases if the first ``n`` can be built.
-
-    Args:
-        place_of: Where rows are; a problem that only some have is reported there.
-        is_data: Whether rows are in a data file: other errors than missing values are
-            then errors of their documents, unless the first row has one.
-
-    Raises:
-        TaskFileError: There are no cases, or one cannot be built.
-    """
+    """Return the cases if the first ``n`` can be built. ``place_of``: where rows are; a
+    problem that only some have is reported there. ``is_data``: whether rows are in a
+    data file: other errors than missing values are then errors of their documents,
+    unless the first row has one. Raises TaskFileError if there are no cases, or one
+    cannot be built."""
     if not len(cases):
         what, fix = (
             "the eval has no cases",
@@ -229,3 +218,117 @@ def _row_problem(
 def _missing(error: DocumentError) -> str:
     """The column whose value is missing, if that is the error."""
     return str(getattr(error, "column", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasesFunction:
+    """The function of an eval, and its fixtures."""
+
+    name: str
+    place: Place
+    function: Callable[..., Any]
+    choices_by: str = ""
+    used: Sequence[str] = ()
+    """Arguments of the eval that are set and have no effect on choices."""
+
+    @property
+    def fixtures(self) -> tuple[str, ...]:
+        """Names of fixtures that the function requests."""
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        parameters = inspect.signature(self.function).parameters.values()
+        required = [one for one in parameters if one.default is one.empty]
+        return tuple(one.name for one in required if one.kind not in variadic)
+
+    def listed(
+        self,
+        values: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        folders: CaseFolders,
+        tools: Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> EvalCases:
+        """All cases, if there are any, their ids differ, and choices and tools fit.
+
+        Args:
+            values: Values of the fixtures.
+            parameters: Other arguments, which the rows of the cases have too.
+            folders: Where files of cases are.
+            tools: Returns the tools of a row.
+
+        Raises:
+            TaskFileError: They are not cases, or the function fails.
+        """
+        cases = self._call(values, parameters)
+        listed, seen = listed_cases(cases, folders), dict[str, int]()
+        has_files = any(one.files for one in cases)
+        checked_first(listed, self.place, n=len(cases) if has_files else 1)
+        for number, one in enumerate(cases):
+            first = seen.setdefault(one.id or str(number), number)
+            if first != number:
+                what = (
+                    f"cases {first} and {number} have the id {one.id or str(number)!r}"
+                )
+                raise self.error(what, "give each case its own id, or none")
+            if tools is not None:
+                self._check_tools(tools, one, one.id or str(number))
+        try:
+            check_choices(cases, self.choices_by, self.used)
+        except EvalsError as error:
+            raise self.error(str(error)) from None
+        return listed
+
+    def _check_tools(
+        self, tools: Callable[[Mapping[str, Any]], str], one: Case, name: str
+    ) -> None:
+        try:
+            tools(one.row)
+        except FieldError as error:
+            what = f"case {name!r}: {error.problem.what}"
+            raise self.error(what, error.problem.fix) from None
+
+    def _call(
+        self, values: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> list[Case]:
+        values = {**values, **parameters}
+        missing = [one for one in self.fixtures if one not in values]
+        if missing:
+            what = f"requests the fixture {missing[0]!r}, which only pytest provides"
+            fix = f"run pytest {self.place.path}"
+            problem = Problem(f"{self.name} {what}", self.place, fix)
+            raise TaskFileError([problem])
+        try:
+            given = self.function(**{one: values[one] for one in self.fixtures})
+            if inspect.isawaitable(given):
+                given = result_of(given)
+            if isinstance(given, AsyncIterable):
+                given = result_of(_listed(given))
+            given = [given] if isinstance(given, Case) else given
+            listed = [] if given is None else list(given)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of any user code
+            what = user_fault(f"the cases of {self.name}", error)
+            ours = isinstance(error, EvalsError)  # its text contains no line
+            place = user_place(error.__traceback__) if ours else None
+            raise TaskFileError([Problem(what, place or self.place)]) from None
+        cases = [self._case(number, one) for number, one in enumerate(listed)]
+        if not parameters:
+            return cases
+        return [replace(one, row={**parameters, **one.row}) for one in cases]
+
+    def _case(self, number: int, given: Any) -> Case:
+        if isinstance(given, Case):
+            return given
+        if not isinstance(given, Mapping) or "prompt" not in given:
+            what = f"case {number} is a {type(given).__name__}, not a case"
+            fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
+            raise self.error(what, fix)
+        try:
+            return case(**{str(key): value for key, value in given.items()})
+        except DocumentError as error:
+            raise self.error(f"case {number}: {error}") from None
+
+    def error(self, what: str, fix: str = "") -> TaskFileError:
+        """An error at the eval."""
+        return TaskFileError([Problem(f"{self.name}: {what}", self.place, fix)])
+
+
+async def _listed(cases: AsyncIterable[Any]) -> list[Any]:
+    return [one async for one in cases]

@@ -87,11 +87,8 @@ def _turns(case: Case) -> Iterator[Case]:
 
 
 def checks_of(row: Mapping[str, Any], read: Read) -> list[AnswerScorer]:
-    """The scorers of a row's checks.
-
-    Raises:
-        EvalsError: The column is not a list of scorers.
-    """
+    """The scorers of a row's checks. Raises EvalsError if the column is not a list of
+    scorers."""
     given = row.get(COLUMN)
     if given is None or given in ("", ()):
         return []

@@ -32,8 +32,7 @@ from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.metrics import default_metrics, metric
 
 _TYPE = "multiple_choice"
-WAYS = (GENERATE, LOGLIKELIHOOD)
-"""Values of ``choices_by``."""
+WAYS = (GENERATE, LOGLIKELIHOOD)  # values of ``choices_by``
 UNUSED = {
     "score": "remove it: choices are scored by acc and acc_norm",
     "generation": "remove it, and pass --evals-gen-kwargs",
@@ -44,11 +43,8 @@ UNUSED = {
 
 def bind_choices(given: Any, place: Place) -> Reader:
     """Return a function that reads the choices of a row. ``given``: a column, a
-    template that renders a list, or a list of templates.
-
-    Raises:
-        FieldError: It is something else, or a template is invalid.
-    """
+    template that renders a list, or a list of templates. Raises FieldError if it is
+    something else, or a template is invalid."""
     if isinstance(given, str):
         field = Field(key="choices", spec=given, place=place)
         return bind(field, None, list_of_text)
@@ -61,11 +57,8 @@ def bind_choices(given: Any, place: Place) -> Reader:
 
 
 def check_way(given: str, *, has_choices: bool) -> None:
-    """Check ``choices_by``.
-
-    Raises:
-        EvalsError: It is invalid, or set without choices.
-    """
+    """Check ``choices_by``. Raises EvalsError if it is invalid, or set without
+    choices."""
     if given not in ("", *WAYS):
         raise EvalsError(
             f"choices_by: unknown value {given!r}{suggestion(given, WAYS)}"
@@ -76,15 +69,8 @@ def check_way(given: str, *, has_choices: bool) -> None:
 
 def check_choices(cases: Sequence[Case], way: str, used: Sequence[str]) -> None:
     """Check that all or none of the cases have choices, and that arguments of the eval
-    fit.
-
-    Args:
-        way: ``choices_by``.
-        used: Arguments that are set.
-
-    Raises:
-        EvalsError: They do not.
-    """
+    fit. ``way``: ``choices_by``. ``used``: arguments that are set. Raises EvalsError if
+    they do not."""
     without = [n for n, one in enumerate(cases) if one.choices is None]
     has_choices = len(without) < len(cases)
     if without and has_choices:
@@ -125,14 +111,9 @@ class EvalChoices:
         return self._generated.warnings if self._generated is not None else ()
 
     def asked(self, index: int, doc: Doc, prompt: Prompt, images: Options) -> Asked:
-        """The document with its requests.
-
-        Args:
-            images: The options of requests with the images of the prompt.
-
-        Raises:
-            DocumentError: The prompt cannot be answered by generation.
-        """
+        """The document with its requests. ``images``: the options of requests with the
+        images of the prompt. Raises DocumentError if the prompt cannot be answered by
+        generation."""
         if self._generated is None:
             delimiter = _delimiter(prompt)
             requests = [Loglikelihood(prompt, delimiter + one) for one in doc.choices]
@@ -148,11 +129,8 @@ class EvalChoices:
         return self._generated.asked(index, doc, context, images)
 
     def scores(self, doc: Doc, responses: Sequence[Response]) -> tuple[Score, ...]:
-        """The scores of a document.
-
-        Raises:
-            DocumentError: A response is an error, or has no log-probability.
-        """
+        """The scores of a document. Raises DocumentError if a response is an error, or
+        has no log-probability."""
         if self._generated is not None:
             return self._generated.scores(doc, responses[0])
         answered = [one.raise_for_error() for one in responses]

@@ -9,23 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.data.rows import EncodingError, RowsError, Table
-from pytest_evals.data.source_paths import FILE_BUILDERS, Source
+from pytest_evals.data.source_paths import FILE_BUILDERS, FORMATS, RowPlaces, Source
 from pytest_evals.data.sources import load, not_utf8
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
-_BUILDERS = {
-    ".arrow": "arrow",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".parquet": "parquet",
-    ".tsv": "csv",
-}
-TURNS = "turns"
-"""Column with the turns of a conversation."""
+_BUILDERS = {suffix: one for suffix, one in FORMATS.items() if one != "text"}
+TURNS = "turns"  # column with the turns of a conversation
 _COMPRESSED = (".bz2", ".gz", ".xz")
 _DATASET_KEYS = ("delimiter", "name", "path", "revision", "split")
 _OTHER_FORMATS = (".ods", ".txt", ".xls", ".xlsx", ".xml", ".yaml", ".yml")
@@ -37,7 +28,9 @@ class DataKeys:
 
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
-        self.path = _dataset_path(top)
+        given = top.values.get("dataset")
+        path = given.get("path") if isinstance(given, Mapping) else given
+        self.path = path if isinstance(path, str) else ""
         """Path or name of the dataset, empty without one."""
         self.is_text = "rows" in top or _format(self.path) in (".csv", ".tsv")
         """Whether all values of rows are text, but for nested ones."""
@@ -129,7 +122,6 @@ class DataKeys:
                     )
 
     def _dataset(self) -> Callable[[], Table]:
-        """Rows of a file next to the eval, or of a dataset of the Hub."""
         top = self._top
         given = top.raw("dataset")
         entry = {"path": given} if isinstance(given, str) else given
@@ -164,12 +156,6 @@ class DataKeys:
             as_text=True,
         )
         return lambda: _table(source, str(split), place)
-
-
-def _dataset_path(top: Section) -> str:
-    given = top.values.get("dataset")
-    path = given.get("path") if isinstance(given, Mapping) else given
-    return path if isinstance(path, str) else ""
 
 
 def _check_format(path: str, top: Section) -> None:

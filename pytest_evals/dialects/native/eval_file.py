@@ -11,8 +11,8 @@ from pytest_evals.core.case import Case, UserRole
 from pytest_evals.core.dialogue import USER
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
-from pytest_evals.data.calls import FieldError
-from pytest_evals.data.line_places import RowPlaces
+from pytest_evals.data.calls import FieldError, collecting
+from pytest_evals.data.source_paths import RowPlaces
 from pytest_evals.dialects.gates_section.entries import (
     GATE_FIXES,
     metadata_warnings,
@@ -32,38 +32,34 @@ from pytest_evals.dialects.native.cases import (
     checked_first,
 )
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
+from pytest_evals.dialects.native.conversations import UserSimulator, simulator_of
 from pytest_evals.dialects.native.data_keys import TURNS, DataKeys
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.own_model import read_model
-from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
-from pytest_evals.dialects.native.prompts import PromptReader
-from pytest_evals.dialects.native.remedies import YAML, remedies
-from pytest_evals.dialects.native.scorers import SCORERS, as_written, scorer_of_entry
-from pytest_evals.dialects.native.simulated_users import (
-    UserSimulator,
-    simulator_of,
+from pytest_evals.dialects.native.parts import (
+    YAML,
+    EvalParts,
+    Scorer,
+    remedies,
+    sampling_of,
 )
+from pytest_evals.dialects.native.prompts import VARIANTS, PromptReader, variants_of
+from pytest_evals.dialects.native.scorers import SCORERS, as_written, scorer_of_entry
 from pytest_evals.dialects.native.task import eval_task
-from pytest_evals.dialects.native.variants import VARIANTS, variants_of
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import (
     DocumentError,
-    EvalsError,
     Place,
     Problem,
     TaskFileError,
     unknown_name,
 )
 from pytest_evals.prompts.case_files import CaseFileError
-from pytest_evals.prompts.fields import (
-    Reader,
-    Row,
-)
-from pytest_evals.prompts.generation import Sampling
+from pytest_evals.prompts.fields import Reader, Row
+from pytest_evals.prompts.generation import Sampling, SamplingResult
 from pytest_evals.prompts.tools import tools_reader
 from pytest_evals.scorers.extract import extraction_of
-from pytest_evals.scorers.rubric import RubricScorer
 
 T = TypeVar("T")
 _FIXES = {
@@ -86,12 +82,9 @@ _NULLS = ("", "~", "null")
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
-    """The eval of a file, if the options select it: a task for each variant.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-        OptionError: A generation argument of the command line is invalid.
-    """
+    """The eval of a file, if the options select it: a task for each variant. Raises
+    TaskFileError with all problems of the file. Raises OptionError if a generation
+    argument of the command line is invalid."""
     file = read_yaml(path)
     problems: list[Problem] = []
     top = Section(file, problems)
@@ -122,71 +115,60 @@ def _tags(top: Section) -> tuple[str, ...]:
 
 
 class _Reader:
-    """Reads the keys of one file; problems are collected in its section."""
-
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
         self._data = DataKeys(top, options)
         self._prompts = PromptReader(top, is_text=self._data.is_text)
         self._folders = case_folders(top.file.path, options, self._data.path)
+        self._places = {USER: top.text_place(USER)}
+        self._user = self._read(USER, simulator_of) if USER in top else None
+        self._tools = self._read_tools()
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
         top = self._top
-        user = self._read(USER, simulator_of) if USER in top else None
-        self._simulator, self._tools = user, self._read_tools()
         place = top.place(next((k for k in ("prompt", TURNS) if k in top), None))
         row_place = self._data.row_places()
-        cases = self._cases(place, row_place)
+        load = self._cases(place, row_place)
         choices_by = self._choices_by()
-        self._places: dict[str, Place] = {USER: top.text_place("user")}
         scorers = [] if choices_by is not None else self._scorers()
-        sampling, warnings = self._sampling()
-        version = top.raw("version")
+        sampling, version = self._sampling(), top.raw("version")
         top.text("description")
         metadata = top.take("metadata", dict, {})
-        repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
-        refusals = self._refusals()
-        extract = self._read("extract", extraction_of)
-        traces = top.take("traces", bool, False)
-        model = read_model(top)
-        system = top.text("system")
-        gates = own_gates(top, name, metadata, "eval")
-        if top.problems:
-            return None
-        return EvalParts(
+        parts = EvalParts(
             name=name,
             source=top.place("task") if "task" in top else place,
-            load=cases,
+            load=load,
             scorers=scorers,
             choices_by=choices_by,
-            sampling=sampling,
+            sampling=sampling.sampling,
             is_text=self._data.is_text,
             places=self._places,
             row_place=row_place,
-            repeats=repeats,
-            refusals=refusals,
-            extract=extract,
+            repeats=top.whole("repeats", 1, 1, MOST_REPEATS),
+            refusals=self._refusals(),
+            extract=self._read("extract", extraction_of),
             tools=self._tools,
-            traces=traces,
+            traces=top.take("traces", bool, False),
             has_turns="prompt" not in top,
             shows_images=self._prompts.shows_images,
-            user=user,
-            system=system,
-            model=model,
-            gates=gates,
+            user=self._user,
+            model=read_model(top),
+            system=top.text("system"),
+            gates=own_gates(top, name, metadata, "eval"),
             tags=tags,
             version=version if isinstance(version, str | int | float) else None,
             config=self._config(metadata, version),
             remedies=remedies(scorers, YAML),
             warnings=(
                 *top.file.warnings,
-                *warnings,
+                *sampling.warnings,
                 *self._data.warnings,
                 *self._prompts.warnings,
                 *metadata_warnings(top),
             ),
         )
+        return None if top.problems else parts
 
     def _config(self, metadata: Mapping[str, Any], version: Any) -> dict[str, Any]:
         """The keys of the file, but for its rows, for results files."""
@@ -208,23 +190,16 @@ class _Reader:
 
     def _read_tools(self) -> Callable[[Row], str] | None:
         top = self._top
-        if "tools" not in top:
-            return None
-        try:
-            return tools_reader(top.raw("tools"), top.text_place("tools"))
-        except FieldError as error:
-            top.problems.append(error.problem)
-        except DocumentError as error:
-            top.problem("tools", str(error))
+        with top.collecting("tools"):
+            if "tools" in top:
+                return tools_reader(top.raw("tools"), top.text_place("tools"))
         return None
 
     def _read(self, key: str, read: Callable[[Any], T]) -> T | None:
         """A key by a function that raises ``EvalsError`` for an invalid value."""
-        try:
+        with self._top.collecting(key):
             return read(self._top.raw(key))
-        except EvalsError as error:
-            self._top.problem(key, str(error))
-            return None
+        return None
 
     def _role(self, user: UserSimulator, row: Mapping[str, Any]) -> UserRole:
         try:
@@ -244,6 +219,11 @@ class _Reader:
         source = self._data.source()
         id_column = top.text("id")
 
+        def with_tools(case: Case) -> Case:
+            if self._tools is not None:
+                self._tools(case.row)
+            return case
+
         def cases() -> EvalCases:
             table = source()
             if id_column and id_column not in table.columns:
@@ -252,20 +232,16 @@ class _Reader:
             found = EvalCases(table, build, id_column)
             n = 1 if row_place is None else min(len(table), MOST_ROWS)
             n = len(table) if has_rows or self._prompts.has_files else n
-            checked = found.mapped(self._with_tools)
-            checked_first(checked, place, n, row_place, is_data=not has_rows)
+            checked_first(
+                found.mapped(with_tools), place, n, row_place, is_data=not has_rows
+            )
             return found
 
         return cases
 
-    def _with_tools(self, case: Case) -> Case:
-        if self._tools is not None:
-            self._tools(case.row)
-        return case
-
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         top = self._top
-        user = self._simulator
+        user = self._user
         prompt: Reader = _no_prompt
         if "prompt" in top:
             prompt = self._prompts.prompt()
@@ -327,20 +303,16 @@ class _Reader:
     def _choices(self) -> Reader:
         top = self._top
         given = as_written(top.raw("choices"), None, top.file.written)
-        try:
+        with top.collecting("choices"):
             return bind_choices(given, top.text_place("choices"))
-        except FieldError as error:
-            top.problems.append(error.problem)
-            return lambda row: None
+        return lambda row: None
 
     def _choices_by(self) -> str | None:
         """How choices are answered; ``None`` without choices."""
         top = self._top
         way, has_choices = top.text("choices_by"), "choices" in top
-        try:
+        with top.collecting("choices_by"):
             check_way(way, has_choices=has_choices)
-        except EvalsError as error:
-            top.problem("choices_by", str(error))
         metadata = top.values.get("metadata")
         if isinstance(metadata, Mapping) and CHOICES in metadata:  # lm-eval's place
             what = f"metadata: {CHOICES} has no effect in an eval"
@@ -365,33 +337,24 @@ class _Reader:
         for number, one in enumerate(listed):
             steps = ("score", number) if isinstance(given, list) else ("score",)
             place = top.file.place(*steps)
-            try:
+            with collecting(top.problems, place):
                 folder, written = top.file.path.parent, top.file.written
                 scorer = scorer_of_entry(one, folder, written)
-                if isinstance(scorer, RubricScorer):
-                    scorer = with_labels(scorer, place)
-            except TaskFileError as error:
-                top.problems += error.problems
-                continue
-            except EvalsError as error:
-                top.problems.append(Problem(str(error), place))
-                continue
-            if scorer.name in [other.name for other in found]:
-                what = f"two scorers are called {scorer.name!r}"
-                fix = "give one of them a name: {contains: {text: hello, name: greets}}"
-                top.problems.append(Problem(what, place, fix))
-            self._places.setdefault(scorer.name, place)
-            found.append(scorer)
+                scorer = with_labels(scorer, place)
+                if scorer.name in [other.name for other in found]:
+                    what = f"two scorers are called {scorer.name!r}"
+                    fix = "give one of them a name: "
+                    fix += "{contains: {text: hello, name: greets}}"
+                    top.problems.append(Problem(what, place, fix))
+                self._places.setdefault(scorer.name, place)
+                found.append(scorer)
         return found
 
-    def _sampling(self) -> tuple[Sampling, tuple[str, ...]]:
+    def _sampling(self) -> SamplingResult:
         given = self._top.take("generation", dict, {})
-        try:
-            result = sampling_of(given, self._options)
-        except EvalsError as error:
-            self._top.problem("generation", f"generation: {error}")
-            return Sampling(), ()
-        return result.sampling, result.warnings
+        with self._top.collecting("generation", "generation: "):
+            return sampling_of(given, self._options)
+        return SamplingResult(Sampling(), ())
 
 
 def _nothing(row: Mapping[str, Any]) -> Any:

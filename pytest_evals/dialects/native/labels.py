@@ -12,6 +12,7 @@ from typing import Any
 from pytest_evals.core.metric import HumanLabel, HumanLabels
 from pytest_evals.core.node_names import document_id
 from pytest_evals.data.user_files import read_text
+from pytest_evals.dialects.native.parts import Scorer
 from pytest_evals.errors import (
     DocumentError,
     Place,
@@ -22,19 +23,15 @@ from pytest_evals.errors import (
 from pytest_evals.scorers.rubric import RubricScorer
 
 _MOST_SHOWN = 10
-_MOST_GRADES = 10
-"""A scale with more grades is reported as pass and fail."""
+_MOST_GRADES = 10  # a scale with more grades is reported as pass and fail
 _FIX = '{"id": "reset", "label": true, "response": "the labelled answer"}'
 
 
-def with_labels(scorer: RubricScorer, place: Place) -> RubricScorer:
-    """The judge with its labels; the same one if it names no file. ``place``: where it
-    is defined; its file is next to the eval.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
-    if not scorer.labels_file:
+def with_labels(scorer: Scorer, place: Place) -> Scorer:
+    """A judge with its labels; any other scorer, and one that names no file, itself.
+    ``place``: where it is defined; its file is next to the eval. Raises TaskFileError
+    with all problems of the file."""
+    if not isinstance(scorer, RubricScorer) or not scorer.labels_file:
         return scorer
     path = place.path.parent / scorer.labels_file
     if not os.path.isfile(path):
@@ -75,11 +72,8 @@ def with_labels(scorer: RubricScorer, place: Place) -> RubricScorer:
 
 
 def check_ids(labels: HumanLabels, ids: Collection[str]) -> None:
-    """Check that each label belongs to a case.
-
-    Raises:
-        TaskFileError: With the labels that do not.
-    """
+    """Check that each label belongs to a case. Raises TaskFileError with the labels
+    that do not."""
     known = {*ids}
     problems = [
         Problem(

@@ -13,19 +13,24 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.data.calls import FieldError
+from pytest_evals.data.calls import collecting
 from pytest_evals.dialects.metadata_keys import refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_SET,
+    CasesFunction,
     EvalCases,
     ParameterSet,
     case_folders,
 )
-from pytest_evals.dialects.native.function_cases import CasesFunction
 from pytest_evals.dialects.native.labels import with_labels
-from pytest_evals.dialects.native.parts import EvalParts, Scorer, sampling_of
-from pytest_evals.dialects.native.remedies import PYTHON, remedies
+from pytest_evals.dialects.native.parts import (
+    PYTHON,
+    EvalParts,
+    Scorer,
+    remedies,
+    sampling_of,
+)
 from pytest_evals.dialects.native.scorers import range_of, scorers_of
 from pytest_evals.dialects.native.settings import (
     EvalSettings,
@@ -36,18 +41,11 @@ from pytest_evals.dialects.native.settings import (
     simulator_in,
 )
 from pytest_evals.dialects.native.task import eval_task
-from pytest_evals.errors import (
-    EvalsError,
-    Place,
-    Problem,
-    TaskFileError,
-    unknown_name,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError, unknown_name
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.prompts.tools import tools_reader
 from pytest_evals.scorers.extract import extraction_of
-from pytest_evals.scorers.rubric import RubricScorer
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,8 +57,7 @@ class Eval:
     accepts it.
     """
 
-    pytestmark: Any = ()
-    """Markers of pytest, from the function or applied to the eval."""
+    pytestmark: Any = ()  # markers of pytest, from the function or applied to the eval
 
     def __init__(
         self,
@@ -156,39 +153,38 @@ class Eval:
         values: Mapping[str, Any] = NO_VALUES,
         variant: ParameterSet = ONE_SET,
     ) -> EvalParts:
-        """The parts of the eval; the function is not called yet.
-
-        Args:
-            values: Values of the fixtures that the function requests.
-            variant: Other arguments of the function, and their name.
-
-        Raises:
-            TaskFileError: With all problems of its arguments.
-        """
+        """The parts of the eval; the function is not called yet. ``values``: values of
+        the fixtures that the function requests. ``variant``: other arguments of the
+        function, and their name. Raises TaskFileError with all problems of its
+        arguments."""
         settings, problems = self.settings, list[Problem]()
         name = f"{self.name}[{variant.id}]" if variant.id else self.name
 
         def checked(make: Callable[[], Any], default: Any) -> Any:
-            try:
+            with collecting(problems, self.place, f"{self.name}: "):
                 return make()
-            except TaskFileError as error:
-                problems.extend(error.problems)
-            except FieldError as error:
-                problems.append(error.problem)
-            except EvalsError as error:
-                problems.extend(self._function.error(str(error)).problems)
             return default
 
-        scorers = checked(self._scorers, ())
+        def scorers_() -> list[Scorer]:
+            found = scorers_of(settings.score, self.scorers)
+            return [with_labels(one, self.place) for one in found]
+
+        def gates_() -> tuple[Gate, ...]:
+            given = settings.gates
+            gates = [read_gate(one, task=name, source=self.place) for one in given]
+            return with_unique_ids(gates)
+
+        scorers = checked(scorers_, ())
         sampling = checked(lambda: sampling_of(settings.generation, options), None)
         model = checked(lambda: model_source(settings.model), None)
-        gates = checked(partial(self._gates, name), ())
+        gates = checked(gates_, ())
         extract = checked(lambda: extraction_of(settings.extract), None)
         user = checked(lambda: simulator_in(settings.user), None)
         tools = checked(self._tools, None)
         checked(lambda: check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
-            problems.extend(self._function.error(f"refusals: {fault}").problems)
+            what = f"{self.name}: refusals: {fault}"
+            problems.append(Problem(what, self.place))
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
 
@@ -224,11 +220,8 @@ class Eval:
         )
 
     def task(self, options: TaskOptions, values: Mapping[str, Any] = NO_VALUES) -> Task:
-        """The task of the eval.
-
-        Raises:
-            TaskFileError: With all problems of its arguments.
-        """
+        """The task of the eval. Raises TaskFileError with all problems of its
+        arguments."""
         return eval_task(self.parts(options, values), options)
 
     def _has(
@@ -240,22 +233,9 @@ class Eval:
             return False  # raised again by the task
         return any(is_so(cases.case(n)) for n in range(len(cases)))
 
-    def _scorers(self) -> tuple[Scorer, ...]:
-        found = scorers_of(self.settings.score, self.scorers)
-        return tuple(
-            with_labels(one, self.place) if isinstance(one, RubricScorer) else one
-            for one in found
-        )
-
     def _tools(self) -> Callable[[Mapping[str, Any]], str] | None:
         given = self.settings.tools
         return None if given is None else tools_reader(given, self.place)
-
-    def _gates(self, name: str) -> tuple[Gate, ...]:
-        found = list[Gate]()
-        for entry in self.settings.gates:
-            found.append(read_gate(entry, task=name, source=self.place))
-        return with_unique_ids(found)
 
 
 @overload
@@ -349,8 +329,7 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     return decorated if function is None else decorated(function)
 
 
-DEFINED = "_pytest_evals_defined"
-"""The name of a module's list of its evals."""
+DEFINED = "_pytest_evals_defined"  # the name of a module's list of its evals
 
 
 class DefinedEval(NamedTuple):

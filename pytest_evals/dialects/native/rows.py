@@ -30,17 +30,11 @@ def rows_eval(
     target: Any = None,
     choices: Any = None,
 ) -> Eval:
-    """Return an eval of rows.
-
-    Args:
-        prompt: Template over a row's values; by default its value ``prompt``.
-        target: Template or column; by default the column ``target``.
-        choices: Column, template or list of templates: texts of which the target is
-            one. By default rows without ``prompt=`` have the value ``choices``.
-
-    Raises:
-        TaskFileError: A template is invalid, or does not fit a row.
-    """
+    """Return an eval of rows. ``prompt``: template over a row's values; by default its
+    value ``prompt``. ``target``: template or column; by default the column ``target``.
+    ``choices``: column, template or list of templates: texts of which the target is
+    one. By default rows without ``prompt=`` have the value ``choices``. Raises
+    TaskFileError if a template is invalid, or does not fit a row."""
     place = _caller()
 
     def reader(key: str, spec: Any) -> Reader:

@@ -16,7 +16,6 @@ from pytest_evals.core.request import (
     TRACES,
     Message,
     Prompt,
-    Request,
     Response,
     are_copies,
 )
@@ -26,7 +25,7 @@ from pytest_evals.dialects.native.cases import CaseRows
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.conversations import conversation
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
-from pytest_evals.dialects.native.template_checks import text_error
+from pytest_evals.dialects.native.row_checks import text_error
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.case_files import image_option
 from pytest_evals.scorers.answers import AnswerScorer
@@ -73,11 +72,8 @@ class EvalRunner:
         self.choices = None if by is None else EvalChoices(by, options)
 
     def ask(self, index: int) -> Asked:
-        """The document of a case, and its requests.
-
-        Raises:
-            DocumentError: The case cannot be built.
-        """
+        """The document of a case, and its requests. Raises DocumentError if the case
+        cannot be built."""
         case = self._rows.cases.case(index)
         if case.user is not None and self._parts.user is None:
             raise DocumentError(
@@ -103,7 +99,9 @@ class EvalRunner:
         if case.turns or self._parts.user:
             name = f"{record.task}[{case.id}]"
             requests = self._asked(case, record.index, name).requests
-            conversations = [self._conversation(case, one, tested) for one in requests]
+            user = self._parts.user
+            talk = conversation if user is None else user.conversation
+            conversations = [talk(case, one, tested) for one in requests]
             responses = yield from together(conversations)
         elif tested:
             asked = self._asked(case, record.index)
@@ -117,13 +115,6 @@ class EvalRunner:
         ]
         judged = yield from together(dialogues)
         return _Answers(case, responses, judged)
-
-    def _conversation(
-        self, case: Case, first: Request, tested: str
-    ) -> Dialogue[Response]:
-        if self._parts.user is None:
-            return conversation(case, first, tested)
-        return self._parts.user.conversation(case, first, tested)
 
     def begin(self, record: Record) -> None:
         """Start the async scorers of an answered case in the background."""
@@ -142,11 +133,8 @@ class EvalRunner:
     def score(
         self, record: Record, *, keeps_repeats: bool = False
     ) -> tuple[Score, ...]:
-        """The scores of an answered case.
-
-        Raises:
-            DocumentError: It cannot be scored.
-        """
+        """The scores of an answered case. Raises DocumentError if it cannot be
+        scored."""
         found = replayed(self.follow_up(record), record.exchanges, by_order=True)
         if self.choices is not None:
             return self.choices.scores(record.doc, found.responses)

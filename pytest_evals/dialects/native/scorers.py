@@ -97,11 +97,8 @@ def scorers_of(
     added: Sequence[tuple[str, Any, tuple[float, float] | None]] = (),
 ) -> tuple[Scorer, ...]:
     """Return the scorers of an eval; ``exact()`` if missing. ``added``: names,
-    functions and ranges that were added later; a name may be empty.
-
-    Raises:
-        EvalsError: One is not a scorer, or two have the same name.
-    """
+    functions and ranges that were added later; a name may be empty. Raises EvalsError
+    if one is not a scorer, or two have the same name."""
     found = [_scorer(one) for one in given]
     found += [function_scorer(function, name, ends) for name, function, ends in added]
     names = [one.name for one in found]
@@ -115,11 +112,8 @@ def scorers_of(
 
 
 def range_of(given: Any) -> tuple[float, float] | None:
-    """Return the range of a scorer, ``None`` if it is not set.
-
-    Raises:
-        EvalsError: It is not two finite, ascending numbers.
-    """
+    """Return the range of a scorer, ``None`` if it is not set. Raises EvalsError if it
+    is not two finite, ascending numbers."""
     if given is None:
         return None
     try:
@@ -172,8 +166,7 @@ def fixtures_of_scorers(
     return found
 
 
-_MAPPINGS = ("calls", "paths", "schema")
-"""Arguments whose bare value may be a mapping."""
+_MAPPINGS = ("calls", "paths", "schema")  # arguments whose bare value may be a mapping
 Written = Callable[[Any], Mapping[Any, str]]
 """Mapping or list of a file → its values that are not strings, as they are written."""
 _TEXTS = ("str", "str | None", "Sequence[str]")
@@ -182,16 +175,9 @@ _TEXTS = ("str", "str | None", "Sequence[str]")
 
 def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer:
     """Return the scorer of an entry of ``score`` in a file: a name, or a name with
-    arguments.
-
-    Args:
-        folder: Folder of the file, for paths of schemas.
-        written: Values of the file; those of arguments that are text are used as
-            they are written; ``None`` if unknown, then these must be text.
-
-    Raises:
-        EvalsError: The entry is invalid.
-    """
+    arguments. ``folder``: folder of the file, for paths of schemas. ``written``: values
+    of the file; those of arguments that are text are used as they are written; ``None``
+    if unknown, then these must be text. Raises EvalsError if the entry is invalid."""
     if isinstance(given, str):
         given = {given: None}
     if not isinstance(given, Mapping) or len(given) != 1:
@@ -256,11 +242,8 @@ def _text_of(
 
 
 def with_extract(scorer: Scorer, extract: Any) -> Scorer:
-    """Return a scorer of a part of answers.
-
-    Raises:
-        EvalsError: The scorer does not compare texts, or ``extract`` is invalid.
-    """
+    """Return a scorer of a part of answers. Raises EvalsError if the scorer does not
+    compare texts, or ``extract`` is invalid."""
     if extract is None:
         return scorer
     if not isinstance(scorer, AnswerScorer):

@@ -11,7 +11,7 @@ from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.metadata_keys import REFUSALS
-from pytest_evals.dialects.native.simulated_users import UserSimulator, simulator_of
+from pytest_evals.dialects.native.conversations import UserSimulator, simulator_of
 from pytest_evals.errors import EvalsError
 
 ModelGiven = str | ModelLike | Callable[..., Any] | None
@@ -57,11 +57,8 @@ class EvalSettings:
 
 
 def simulator_in(given: Any) -> UserSimulator | None:
-    """Return the settings of simulated users; ``None`` without any.
-
-    Raises:
-        EvalsError: A setting is invalid.
-    """
+    """Return the settings of simulated users; ``None`` without any. Raises EvalsError
+    if a setting is invalid."""
     if given is None:
         return None
     model = given.get("model") if isinstance(given, Mapping) else None

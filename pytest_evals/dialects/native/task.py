@@ -6,19 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pytest_evals.core.dialogue import (
-    OWN_MODEL,
-    USER,
-    ModelSource,
-)
+from pytest_evals.core.dialogue import OWN_MODEL, USER, ModelSource
 from pytest_evals.core.metric import ANYTHING, LEAST_LABELS, HumanLabels, Metric, Span
 from pytest_evals.core.task import ModelUse, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, EvalCases
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.dialects.native.parts import FILTER, EvalParts, Scorer
-from pytest_evals.dialects.native.row_checks import check_rows
+from pytest_evals.dialects.native.row_checks import check_rows, check_templates
 from pytest_evals.dialects.native.runner import EvalRunner
-from pytest_evals.dialects.native.template_checks import check_templates
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer

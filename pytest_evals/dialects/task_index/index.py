@@ -25,11 +25,9 @@ from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.errors import Place, StoreError
 from pytest_evals.store.cache import read_cache, write_cache
 
-SETTLED_S = 2.0
-"""Seconds after which another write is certain to change a file's times."""
+SETTLED_S = 2.0  # seconds after which another write is certain to change a file's times
 
-Stamp = list[int]
-"""Modification and status change time in ns, size in bytes, inode."""
+Stamp = list[int]  # modification and status change time in ns, size in bytes, inode
 
 
 Stored = dict[str, list[Any]]
@@ -41,22 +39,6 @@ def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
     """Return whether any further change of a file will change its stamp. ``now_ns``:
     time in ns before the file was read."""
     return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9
-
-
-def read_index(base: Path | None, file: str) -> Stored:
-    """Return the valid part of the disk cache. ``base``: the results folder;
-    ``None`` for no cache."""
-    match read_cache(base, file, "index") if base is not None else None:
-        case {"files": dict(stored)} if all(map(_is_valid, stored.values())):
-            return stored
-    return {}
-
-
-def write_index(base: Path | None, file: str, stored: Stored) -> None:
-    """Write the disk cache; a failure only makes the next session slower."""
-    if base is not None:
-        with suppress(StoreError):
-            write_cache(base, file, "index", {"files": stored})
 
 
 def stamp(name: str) -> Stamp | None:
@@ -95,12 +77,9 @@ _STRING, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 
 def scan(path: Path) -> Keys | None:
-    """Return the keys of a file, without its includes.
-
-    Returns:
-        ``None`` if the file cannot be read. Of invalid YAML, such as a file that is cut
-        off, the lines with names count.
-    """
+    """Return the keys of a file, without its includes. Returns ``None`` if the file
+    cannot be read. Of invalid YAML, such as a file that is cut off, the lines with
+    names count."""
     try:
         raw = path.read_bytes()
     except OSError:
@@ -113,9 +92,8 @@ def scan(path: Path) -> Keys | None:
     except (RecursionError, ValueError):
         return None
     except yaml.YAMLError:
-        return {
-            one[1].decode(): one[2].decode("utf-8", "replace") for one in _named(raw)
-        }
+        named = re.findall(rb"(?m)^(task|group):[ \t]+([\w./+-]+)", raw)
+        return {key.decode(): name.decode("utf-8", "replace") for key, name in named}
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
@@ -127,10 +105,6 @@ def scan(path: Path) -> Keys | None:
     }
 
 
-def _named(raw: bytes) -> Iterator[re.Match[bytes]]:
-    return re.finditer(rb"(?m)^(task|group):[ \t]+([\w./+-]+)", raw)
-
-
 def _summary(node: yaml.Node) -> str | list[str] | bool | None:
     if isinstance(node, yaml.SequenceNode):
         if all(one.tag == _STRING for one in node.value):
@@ -140,19 +114,15 @@ def _summary(node: yaml.Node) -> str | list[str] | bool | None:
     return True
 
 
-LEAST = 200
-"""Minimum number of files for the disk cache."""
+LEAST = 200  # minimum number of files for the disk cache
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 
 
 @dataclass(slots=True)
 class Scanner:
-    """Scans files, once per session or once for all sessions.
-
-    Args:
-        cache: The results folder, for the disk cache; ``None`` for no cache.
-        skips: Returns whether a folder is not entered.
-    """
+    """Scans files, once per session or once for all sessions. ``cache``: the results
+    folder, for the disk cache; ``None`` for no cache. ``skips``: returns whether a
+    folder is not entered."""
 
     cache: Path | None = None
     skips: Callable[[Path], bool] = lambda path: False
@@ -166,15 +136,19 @@ class Scanner:
         files = _files(str(root), entered)
         digest = hashlib.sha256(str(root).encode()).hexdigest()[:16]
         base = self.cache if len(files) >= LEAST else None
-        stored = read_index(base, f"index-{digest}.json")
+        file, stored = f"index-{digest}.json", dict[str, list[Any]]()
+        match read_cache(base, file, "index") if base is not None else None:
+            case {"files": dict(found)} if all(map(_is_valid, found.values())):
+                stored = found
         index = TaskIndex()
         resolver = _IncludeResolver(self, files, stored)
         for name in sorted(files, key=lambda name: name.replace(os.sep, "/")):
             keys = resolver.resolve(name)
             if keys is not None:
                 index.register(keys, name)
-        if resolver.new != stored:
-            write_index(base, f"index-{digest}.json", resolver.new)
+        if base is not None and resolver.new != stored:
+            with suppress(StoreError):  # it only makes the next session slower
+                write_cache(base, file, "index", {"files": resolver.new})
         return index
 
     def file_index(self, path: Path) -> TaskIndex:
@@ -231,11 +205,8 @@ class TaskIndex:
         return f"{name!r} is defined twice: {used} is used, {other} is ignored"
 
     def register(self, keys: Keys, path: str) -> None:
-        """Add the name and the tags of a file.
-
-        The first task, group or tag with a name is used; a tag with the name of an
-        earlier task or group is ignored.
-        """
+        """Add the name and the tags of a file. The first task, group or tag with a name
+        is used; a tag with the name of an earlier task or group is ignored."""
         group = "group" in keys and "class" not in keys
         name = keys.get("group" if group else "task")
         if not isinstance(name, str) or not name:
@@ -253,8 +224,6 @@ class TaskIndex:
 
 
 class _IncludeResolver:
-    """Resolves the includes of a tree's files on demand."""
-
     def __init__(
         self, scanner: Scanner, files: Mapping[str, Stamp], stored: Stored
     ) -> None:

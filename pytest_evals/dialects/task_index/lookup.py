@@ -1,4 +1,4 @@
-"""Looks up names in groups and in ``--evals-tasks``.
+"""Looks up names in groups, in ``--evals-tasks``, and in gates files.
 
 A name in a file of a suite is looked up in the file's own folder and its subfolders,
 then in the parent folder and its subfolders, and so on up to the root of the suite;
@@ -9,11 +9,14 @@ looked up in the include paths only, as in lm-eval (0.4.13).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_evals.core.name_index import IndexEntry
+from pytest_evals.dialects.detect import YAML_SUFFIXES, dialect_of, raw_of
 from pytest_evals.dialects.task_index.index import Scanner, TaskIndex
+from pytest_evals.errors import Place
 
 
 class TaskLookup:
@@ -22,12 +25,8 @@ class TaskLookup:
     def __init__(
         self, root: Path, include: Sequence[Path] = (), scanner: Scanner | None = None
     ) -> None:
-        """Create the lookup.
-
-        Args:
-            root: Root of the suite; folders above it are not searched.
-            include: Further trees; a later one overrides an earlier one.
-        """
+        """Create the lookup. ``root``: root of the suite; folders above it are not
+        searched. ``include``: further trees; a later one overrides an earlier one."""
         self._root = root
         self._include = tuple(include)
         self._scanner = scanner or Scanner()
@@ -97,3 +96,73 @@ class TaskLookup:
             everything = path in self._include
             self._indices[path] = self._scanner.index(path, everything=everything)
         return self._indices[path]
+
+
+class Lookup(NamedTuple):
+    """Location of a name, relative to a file."""
+
+    is_below: bool = False  # whether it is defined in the file's folder or below
+    unread: Place | None = None
+    """The file there that names it, but is not read as a task file."""
+    elsewhere: Place | None = None  # the file that defines it otherwise
+    maybe: str = ""  # description of files that may define it; empty if missing
+    members: Sequence[str] = ()  # tasks with a tag of this name
+    names: Sequence[str] = ()  # names of tasks and groups that are defined below
+
+
+class SuiteNames:
+    """Looks up names of tasks and groups; trees are read on first use."""
+
+    def __init__(
+        self,
+        library: TaskLookup,
+        skips: Callable[[Path], bool] = lambda _: False,
+        *,
+        has_hooks: bool = False,
+    ) -> None:
+        """Create the lookup. ``has_hooks``: whether a hook reads further kinds of
+        files."""
+        self._library, self._skips, self._has_hooks = library, skips, has_hooks
+
+    def look_up(self, name: str, file: Path, read: Collection[Path]) -> Lookup:
+        """Return the location of a name, relative to a file. Files of other dialects
+        are searched for the string; a Python module may compose its names. ``read``:
+        files whose tasks are known."""
+        folder, library = file.parent, self._library
+        group = name.partition("::")[0]
+        for path in (library.path_of(one, folder) for one in (name, group)):
+            if path is not None:
+                is_read = self._has_hooks or bool(dialect_of(path, raw_of))
+                unread = None if is_read else Place(path)
+                return Lookup(is_below=is_read, unread=unread)
+        maybe = "the files of a plugin" if self._has_hooks else ""
+        for path in _files(folder, self._skips):
+            if path in read:
+                continue
+            raw, dialect = raw_of(path), dialect_of(path, raw_of)
+            if dialect == "native" and name == path.stem:
+                return Lookup(is_below=True)
+            has_evals = path.suffix == ".py" and b"pytest_evals" in raw
+            if dialect not in ("latticeflow", "lighteval") and not has_evals:
+                continue
+            if name.encode() in raw:
+                return Lookup(is_below=True)
+            if dialect == "lighteval":
+                maybe = f"the tasks of {Place(path)}, which is not collected"
+        entry = library.find(name, file)
+        return Lookup(
+            elsewhere=Place(entry.path) if entry and entry.path else None,
+            maybe=maybe,
+            members=entry.members if entry else (),
+            names=[
+                one for one in library.below(folder) if library.path_of(one, folder)
+            ],
+        )
+
+
+def _files(folder: Path, skips: Callable[[Path], bool]) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if not skips(Path(place, one))]
+        for name in names:
+            if name.endswith((*YAML_SUFFIXES, ".py")):
+                yield Path(place, name)

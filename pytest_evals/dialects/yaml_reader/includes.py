@@ -17,8 +17,7 @@ from pytest_evals.dialects.yaml_reader.yaml_file import (
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, similar_file
 
-MOST_INCLUDED = 50
-"""Maximum length of a chain of files that include one another."""
+MOST_INCLUDED = 50  # maximum length of a chain of files that include one another
 
 
 def read_with_includes(path: Path) -> YamlFile:
@@ -26,12 +25,9 @@ def read_with_includes(path: Path) -> YamlFile:
 
     The file's own keys override included ones, and later includes override earlier
     ones. Values are never merged: the last one is used as a whole, including ``null``;
-    but other metadata does not remove ``metadata.gates``.
-    ``task_list`` of an included file is ignored.
-
-    Raises:
-        TaskFileError: As for :func:`read_yaml`, for any of the files; or the includes
-            are circular.
+    but other metadata does not remove ``metadata.gates``. ``task_list`` of an included
+    file is ignored. Raises TaskFileError as for :func:`read_yaml`, for any of the
+    files; or the includes are circular.
     """
     return _resolve(read_yaml(path), (), {})
 

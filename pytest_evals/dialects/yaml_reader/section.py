@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
+from pytest_evals.data.calls import collecting
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import (
     Place,
@@ -60,6 +62,12 @@ class Section:
         for expected in required or (str(key),):
             if self.values.get(expected) is None:
                 self._missing_keys[expected] = problem_
+
+    @contextmanager
+    def collecting(self, key: Step, owner: str = "") -> Iterator[None]:
+        """Collect the error of the block; it is at the key unless it has a place."""
+        with collecting(self.problems, self.place(key), owner):
+            yield
 
     def raw(self, key: str) -> Any:
         """Return the value unchecked, or ``None``."""
@@ -117,13 +125,9 @@ class Section:
         return cast("Callable[..., Any] | None", value)
 
     def one_of(self, key: str, noun: str, known: Sequence[str], default: str) -> str:
-        """Return one of the allowed words.
-
-        Args:
-            noun: Description of the words, for messages.
-            default: Value of a missing key; if it is not an allowed word, the key is
-                required.
-        """
+        """Return one of the allowed words. ``noun``: description of the words, for
+        messages. ``default``: value of a missing key; if it is not an allowed word, the
+        key is required."""
         if self.raw(key) is None:
             if default not in known:
                 fix = f"set {key} to one of {', '.join(known)}"

@@ -18,16 +18,10 @@ import yaml
 
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
-from pytest_evals.errors import (
-    Place,
-    Problem,
-    TaskFileError,
-    unknown_name,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError, unknown_name
 from pytest_evals.masking.values import learn
 
-Step = str | int
-"""A key or a position in the path of a nested value."""
+Step = str | int  # a key or a position in the path of a nested value
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 _STRING = "tag:yaml.org,2002:str"
@@ -37,12 +31,9 @@ METADATA = "metadata"
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:
-    """A reference to a function; nothing is imported yet.
-
-    Args:
-        place: Place of the tag; the folder of its file is searched first.
-        dotted: ``module.name`` or ``package.module.name``.
-    """
+    """A reference to a function; nothing is imported yet. ``place``: place of the tag;
+    the folder of its file is searched first. ``dotted``: ``module.name`` or
+    ``package.module.name``."""
 
     place: Place
     dotted: str
@@ -50,12 +41,8 @@ class FunctionRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRules:
-    """Rules for running Python code of a file.
-
-    Args:
-        seconds: Time limit of one call; 0 for none.
-        may_run: Returns whether Python code of a file may run.
-    """
+    """Rules for running Python code of a file. ``seconds``: time limit of one call; 0
+    for none. ``may_run``: returns whether Python code of a file may run."""
 
     seconds: float = 30.0
     may_run: Callable[[Path], bool] = lambda _path: True
@@ -63,24 +50,20 @@ class CodeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
-    """A mapping with the places of its values.
-
-    Args:
-        lines: Path of a value → place of its key or list entry. Included values have
-            places in other files.
-        texts: Path of a string → place of its first line, if different.
-        unquoted: For each mapping and list by its identity: the value itself, and its
-            unquoted scalars that are not strings, as they are written.
-        code: Rules for running its Python code.
-    """
+    """A mapping with the places of its values."""
 
     path: Path
     values: dict[Any, Any]
     lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    """Path of a value → place of its key or list entry. Included values have places in
+    other files."""
     texts: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    """Path of a string → place of its first line, if different."""
     unquoted: Mapping[int, tuple[Any, Mapping[Any, str]]] = field(default_factory=dict)
+    """For each mapping and list by its identity: the value itself, and its unquoted
+    scalars that are not strings, as they are written."""
     warnings: tuple[str, ...] = ()
-    code: CodeRules = CodeRules()
+    code: CodeRules = CodeRules()  # rules for running its Python code
 
     def place(self, *steps: Step) -> Place:
         """Return the place of a value, or of the innermost known value around it."""
@@ -100,12 +83,8 @@ class YamlFile:
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Return the mapping of a file, without its includes.
-
-    Raises:
-        TaskFileError: The file cannot be read, is not YAML, or does not contain a
-            mapping.
-    """
+    """Return the mapping of a file, without its includes. Raises TaskFileError if the
+    file cannot be read, is not YAML, or does not contain a mapping."""
     path = path.absolute()
     raw = bytes_of(path)
     file = _read(path, raw)
@@ -153,8 +132,7 @@ _FIXES = {
 class YamlParser:
     """Converts the nodes of one file to values and lines."""
 
-    example = "task: my_task"
-    """The keys of a file, for messages."""
+    example = "task: my_task"  # the keys of a file, for messages
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -169,11 +147,8 @@ class YamlParser:
         self._loader: Any = None
 
     def read(self, raw: bytes) -> YamlFile:
-        """Return the mapping in the bytes of a file.
-
-        Raises:
-            TaskFileError: They are not YAML, or not a mapping.
-        """
+        """Return the mapping in the bytes of a file. Raises TaskFileError if they are
+        not YAML, or not a mapping."""
         value = self._root(raw)
         if not isinstance(value, dict):
             kind = type(value).__name__

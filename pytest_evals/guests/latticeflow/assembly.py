@@ -45,7 +45,7 @@ from pytest_evals.guests.latticeflow.task_file import (
     with_all_samples,
 )
 from pytest_evals.guests.latticeflow.task_models import TaskModels, refuse_identical
-from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
+from pytest_evals.prompts.document_warnings import ALLOWED, are_allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

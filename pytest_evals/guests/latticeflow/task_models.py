@@ -14,7 +14,7 @@ from pytest_evals.errors import DocumentError, Place
 from pytest_evals.guests.latticeflow.recipe import SampleRecipe
 from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.guests.latticeflow.suite import EntitySuite
-from pytest_evals.prompts.identical_prompts import ALLOWED, IdenticalPrompts
+from pytest_evals.prompts.document_warnings import ALLOWED, IdenticalPrompts
 
 _MOST_ROUNDS = 20
 _REPLY = Response(

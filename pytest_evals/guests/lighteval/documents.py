@@ -38,12 +38,12 @@ from pytest_evals.guests.lighteval.prompt import (
 )
 from pytest_evals.guests.lighteval.scoring import TURNS
 from pytest_evals.guests.lighteval.task_metrics import TaskMetrics
-from pytest_evals.prompts.generation import Sampling, read_sampling
-from pytest_evals.prompts.identical_prompts import (
+from pytest_evals.prompts.document_warnings import (
     ALLOWED,
     IdenticalPrompts,
     are_allowed,
 )
+from pytest_evals.prompts.generation import Sampling, read_sampling
 from pytest_evals.prompts.images import without_images
 from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 

@@ -14,7 +14,7 @@ from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.readers import load_group
-from pytest_evals.dialects.task_index.suite_names import SuiteNames
+from pytest_evals.dialects.task_index.lookup import SuiteNames
 from pytest_evals.errors import EvalsError, Problem, plural, suggestion
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.spec import kind_name

@@ -10,7 +10,7 @@ import pytest
 import pytest_evals as ev
 from pytest_evals import Response, TaskFileError, evaluate
 from pytest_evals.core.record import Status
-from pytest_evals.dialects.native.simulated_users import FIRST, PROMPT
+from pytest_evals.dialects.native.conversations import FIRST, PROMPT
 from pytest_evals.reports.details.examples import document_lines, prompt_of
 
 EVAL = """\

@@ -10,7 +10,7 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
@@ -21,7 +21,7 @@ from pytest_evals.core.request import LEADING_IMAGES, Request, with_images
 from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.data.images import RowImage
-from pytest_evals.data.rows import EncodingError, document_ids, selection
+from pytest_evals.data.rows import EncodingError, Ids, SelectedRows, document_ids
 from pytest_evals.data.sources import not_utf8
 from pytest_evals.dialects.lm_eval.prompts.question import (
     BUILDERS,
@@ -36,44 +36,35 @@ from pytest_evals.dialects.lm_eval.prompts.shots import ShotTurns
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables, load_tables
 from pytest_evals.errors import Problem, TaskFileError, suggestion
 from pytest_evals.prompts.chat import Turn, join_text
-from pytest_evals.prompts.document_warnings import DocumentWarnings
+from pytest_evals.prompts.document_warnings import (
+    DocumentWarnings,
+    IdenticalPrompts,
+    warning_text,
+)
 from pytest_evals.prompts.fields import Field, Row, number_or_text
-from pytest_evals.prompts.identical_prompts import IdenticalPrompts, warning_text
 from pytest_evals.prompts.images import image_reader, without_images
 
 
-class Documents:
-    """Rows and requests of a task (:class:`~pytest_evals.core.task.Rows` and
-    ``Task.ask``)."""
+class Documents(SelectedRows):
+    """Rows and requests of a task (``Task.ask``); the dataset is read on first use."""
 
     def __init__(self, recipe: Recipe) -> None:
-        # The dataset is read on first use.
+        super().__init__(recipe.options)
         self._recipe = recipe
         self._notes = DocumentWarnings()
 
-    def ids(self) -> Sequence[str]:
-        """Unique ids of the documents to run, in order.
+    @property
+    def own(self) -> Sequence[int]:
+        """Positions of all documents. Raises TaskFileError if the dataset, the split or
+        a column does not exist, or the first document cannot be built."""
+        return range(len(self._loaded.tables.asked))
 
-        Raises:
-            TaskFileError: The dataset, the split or a column does not exist, or the
-                first document cannot be built.
-        """
-        everything = self._loaded.ids
-        return [everything[i] for i in self.indices()]
+    def _load_ids(self) -> Ids:
+        return self._loaded.ids
 
-    def indices(self) -> Sequence[int]:
-        """Positions of these documents in the full dataset."""
-        options = self._recipe.options
-        return selection(self.total(), options.limit, options.sample, options.seed)
-
-    def total(self) -> int:
-        """Number of documents before limit or sample."""
-        return len(self._loaded.tables.asked)
-
-    def sizes(self) -> Sequence[int]:
-        """Bytes of text in the rows of these documents."""
-        everything = self._loaded.tables.asked.sizes()
-        return [everything[i] for i in self.indices()]
+    def _sizes_of(self, indices: Sequence[int]) -> Sequence[int]:
+        sizes = self._loaded.tables.asked.sizes()
+        return [sizes[n] for n in indices]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -110,8 +101,8 @@ class _Loaded:
 
     def __init__(self, recipe: Recipe, tables: Tables, notes: DocumentWarnings) -> None:
         self.tables, self._recipe, self._notes = tables, recipe, notes
-        self.ids, id_warnings = document_ids(tables.asked)
-        for text in id_warnings:
+        self.ids = document_ids(tables.asked)
+        for text in self.ids.warnings:
             notes.add(text)
         self._has_functions = _has_functions(recipe.fields)
         digits = recipe.fields.choices is not None
@@ -121,10 +112,13 @@ class _Loaded:
             self._readers = Readers(
                 recipe.fields, columns, recipe.description, digits=digits
             )
-            with _with_document_id(0, self.ids):
+            with _with_document_id(0, self.ids.ids):
                 first = self._question(tables.asked[0])
             shots = Readers(shot_fields, columns, digits=digits, for_shots=True)
-            self._images = _images_of(recipe, columns)
+            self._images: Callable[[Row], tuple[RowImage, ...]] | None = None
+            if recipe.images is not None:
+                base = recipe.source.base
+                self._images = image_reader(recipe.images, columns, base)
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
         self._shape = _shape_of(first, recipe)
@@ -135,18 +129,20 @@ class _Loaded:
         self.own_shots = self._shots is not None and self._shots.own
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, with its requests."""
         recipe, row = self._recipe, self.tables.asked[index]
         question = self._question(row)
         generates = recipe.generates_choices and recipe.output_type == "multiple_choice"
-        shots = () if generates else self._shots_of(index)
+        is_rolling = recipe.output_type == "loglikelihood_rolling"
+        shots: Sequence[Turn] = ()
+        if self._shots is not None and not generates and not is_rolling:
+            shots = self._shots.of(index)
         built = self._build(index, row, question, shots)
         doc = Doc(
             built.query,
             built.choices,
             built.gold,
             unconditioned_query=recipe.unconditioned_query,
-            id=self.ids[index],
+            id=self.ids.ids[index],
             task_name=recipe.name,
             row=row if self._images is None else without_images(row, built.requests),
             target=question.target,
@@ -179,7 +175,7 @@ class _Loaded:
         recipe = self._recipe
         turns = self._turns(question, shots)
         frame = PromptContext(recipe=recipe, shape=self._shape, turns=turns)
-        with _with_document_id(index, self.ids):
+        with _with_document_id(index, self.ids.ids):
             built = BUILDERS[recipe.output_type](question, frame)
             if self._images is None:
                 return built
@@ -190,11 +186,6 @@ class _Loaded:
     def _question(self, row: Row) -> Question:
         # User functions get a copy, because they may modify the row.
         return self._readers.question(deepcopy(row) if self._has_functions else row)
-
-    def _shots_of(self, index: int) -> Sequence[Turn]:
-        if self._shots is None or self._recipe.output_type == "loglikelihood_rolling":
-            return ()
-        return self._shots.of(index)
 
     def _turns(self, question: Question, shots: Sequence[Turn]) -> Sequence[Turn]:
         if self._recipe.output_type == "loglikelihood_rolling":
@@ -223,13 +214,6 @@ def _with_document_id(index: int, ids: Sequence[str]) -> Iterator[None]:
         raise FieldError(what, error.problem.where, error.problem.fix) from error
 
 
-def _images_of(
-    recipe: Recipe, columns: Collection[str]
-) -> Callable[[Row], tuple[RowImage, ...]] | None:
-    field = recipe.images
-    return None if field is None else image_reader(field, columns, recipe.source.base)
-
-
 def _has_functions(fields: Fields) -> bool:
     specs: list[Any] = [fields.text.spec, fields.target.spec]
     specs += [f.spec for f in (fields.choices, fields.prefix) if f is not None]
@@ -241,10 +225,8 @@ def _shape_of(question: Question, recipe: Recipe) -> Shape:
     inputs = isinstance(question.text, int) and recipe.fields.choices is not None
     if inputs and recipe.output_type != "multiple_choice":
         field = recipe.fields.text
-        what = (
-            f"{field.key} returned an index; only output_type multiple_choice "
-            "supports this"
-        )
+        what = f"{field.key} returned an index; only output_type multiple_choice "
+        what += "supports this"
         raise TaskFileError([Problem(what, field.place)])
     if inputs and isinstance(question.choices, str):
         place = recipe.fields.choices.place if recipe.fields.choices else recipe.place

@@ -25,18 +25,13 @@ from pytest_evals.scorers.choices import NO_CHOICE
 
 
 class Question(NamedTuple):
-    """The evaluated fields of a row, not yet checked against an output type.
+    """The evaluated fields of a row, not yet checked against an output type."""
 
-    Args:
-        text: The question, or the index of the correct choice.
-        target: The answer, its index, or a list of either.
-        choices: The choices; empty if the task has none. Each character of a string is
-            a choice, as in lm-eval.
-    """
-
-    text: Any
-    target: Any
+    text: Any  # the question, or the index of the correct choice
+    target: Any  # the answer, its index, or a list of either
     choices: Sequence[Any]
+    """The choices; empty if the task has none. Each character of a string is a choice,
+    as in lm-eval."""
     prefix: str
     description: str
     notes: Sequence[str] = ()
@@ -77,11 +72,8 @@ class Readers:
         self._description_field = description
 
     def question(self, row: Row) -> Question:
-        """Evaluate the fields of a row.
-
-        Raises:
-            FieldError: A template or function fails, or returns an invalid type.
-        """
+        """Evaluate the fields of a row. Raises FieldError if a template or function
+        fails, or returns an invalid type."""
         notes = self._notes
         notes.clear()
         question = Question(
@@ -105,49 +97,32 @@ class Readers:
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Return the value if it is a string.
-
-    Raises:
-        FieldError: It is not a string.
-    """
+    """Return the value if it is a string. Raises FieldError if it is not a string."""
     if not isinstance(value, str):
         fix = ""
         is_column = isinstance(field.spec, str) and field.spec.isidentifier()
         if isinstance(value, int | float) and is_column:
             fix = f'{field.key}: "{{{{{field.spec}}}}}"'
         raise FieldError(
-            f"{field.key} returned {_described(value)}, not a string",
-            field.place,
-            fix,
+            f"{field.key} returned {_described(value)}, not a string", field.place, fix
         )
     return value
 
 
 def choice_at(choices: Sequence[Any], position: Any, field: Field) -> Any:
-    """The choice at an index.
-
-    Raises:
-        FieldError: The index is out of range.
-    """
+    """The choice at an index. Raises FieldError if the index is out of range."""
     try:
         return choices[position]
     except (IndexError, TypeError):
-        what = (
-            f"{field.key} returned {position!r}, but the document has "
-            f"{len(choices)} choices"
-        )
+        what = f"{field.key} returned {position!r}, but the document has "
+        what += f"{len(choices)} choices"
         raise FieldError(what, field.place) from None
 
 
 def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None:
-    """The answer of a few-shot example; ``None`` if the target is null or empty.
-
-    A choice may be empty and still is an answer.
-
-    Raises:
-        FieldError: The answer is not a string.
-        FieldError: The target names no text.
-    """
+    """The answer of a few-shot example; ``None`` if the target is null or empty. A
+    choice may be empty and still is an answer. Raises FieldError if the answer is not a
+    string. Raises FieldError if the target names no text."""
     if target is None or target == "":
         return None
     position = _position(target)
@@ -160,11 +135,7 @@ def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None
 
 def gold_of(target: Any, choices: Sequence[Any], field: Field) -> int | list[int]:
     """Index of the correct choice, or indices; ``NO_CHOICE`` if the target is not among
-    the choices.
-
-    Raises:
-        FieldError: The target's type cannot identify a choice.
-    """
+    the choices. Raises FieldError if the target's type cannot identify a choice."""
     if isinstance(target, list | tuple):
         return [_one_gold(item, choices, field) for item in target]
     return _one_gold(target, choices, field)
@@ -175,10 +146,8 @@ def _one_gold(target: Any, choices: Sequence[Any], field: Field) -> int:
         return choices.index(target) if target in choices else NO_CHOICE
     position = _position(target)
     if position is None:
-        what = (
-            f"{field.key} returned {_described(target)}, which does not "
-            "identify a choice"
-        )
+        what = f"{field.key} returned {_described(target)}, which does not "
+        what += "identify a choice"
         raise FieldError(what, field.place)
     return position if position < len(choices) else NO_CHOICE
 
@@ -200,9 +169,7 @@ def number_or_list(text: str) -> Any:
 
 
 def _bind_optional(
-    field: Field | None,
-    columns: Collection[str] | None,
-    note: Callable[[str], object],
+    field: Field | None, columns: Collection[str] | None, note: Callable[[str], object]
 ) -> Reader | None:
     if field is None or (field.spec == "" and columns is None):
         return None
@@ -222,13 +189,9 @@ def _described(value: Any) -> str:
 
 
 class Shape(NamedTuple):
-    """Properties of the first document that apply to all.
-
-    Args:
-        multiple_inputs: The choices are questions; ``doc_to_text`` is the index of the
-            correct one.
-        multiple_targets: Targets are lists.
-    """
+    """Properties of the first document that apply to all. ``multiple_inputs``: the
+    choices are questions; ``doc_to_text`` is the index of the correct one.
+    ``multiple_targets``: targets are lists."""
 
     multiple_inputs: bool = False
     multiple_targets: bool = False
@@ -327,10 +290,8 @@ def _references(
         target, question, frame
     ):
         if not isinstance(target, int):
-            what = (
-                f"{field.key} returned {target!r}; with doc_to_choice it must be "
-                "an index"
-            )
+            what = f"{field.key} returned {target!r}; with doc_to_choice it must be "
+            what += "an index"
             raise FieldError(what, field.place)
         target = choice_at(question.choices, target, field)
     elif frame.shape.multiple_targets:
@@ -353,7 +314,6 @@ def _is_unused_target(target: Any, question: Question, frame: PromptContext) -> 
 
 
 def _gold(question: Question, frame: PromptContext) -> int | list[int]:
-    """Index or indices of the correct choice."""
     target, choices = question.target, question.choices
     try:
         return gold_of(target, choices, frame.fields.target)

@@ -16,95 +16,70 @@ from pytest_evals.prompts.generation import Sampling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Names of the splits; ``None`` if the task file does not set them.
+    """Names of the splits; ``None`` if the task file does not set them."""
 
-    Args:
-        training: Default split of few-shot examples.
-        validation: Second default of few-shot examples; evaluated if there is no test
-            split.
-        test: Evaluated split; last default of few-shot examples.
-        fewshot: Split of few-shot examples, if the task sets one.
-        places: Key of the task file, such as ``test_split`` → file and line.
-    """
-
-    training: str | None = None
+    training: str | None = None  # default split of few-shot examples
     validation: str | None = None
-    test: str | None = None
-    fewshot: str | None = None
+    """Second default of few-shot examples; evaluated if there is no test split."""
+    test: str | None = None  # evaluated split; last default of few-shot examples
+    fewshot: str | None = None  # split of few-shot examples, if the task sets one
     places: Mapping[str, Place] = field(default_factory=dict)
+    """Key of the task file, such as ``test_split`` → file and line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """Fields that turn a row into a question and an answer.
+    """Fields that turn a row into a question and an answer."""
 
-    Args:
-        text: The question, or the index of the correct one among ``choices``.
-        target: The answer: a string, an index among ``choices``, or a list.
-        prefix: Beginning of the answer (``gen_prefix``).
-    """
-
-    text: Field
-    target: Field
+    text: Field  # the question, or the index of the correct one among ``choices``
+    target: Field  # the answer: a string, an index among ``choices``, or a list
     choices: Field | None = None
-    prefix: Field | None = None
+    prefix: Field | None = None  # beginning of the answer (``gen_prefix``)
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shots:
-    """Few-shot examples.
-
-    Args:
-        sampler: ``default``, ``first_n``, or a function that creates a sampler
-            (:class:`~pytest_evals.dialects.lm_eval.prompts.shots.CustomSampler`).
-        samples: Rows, or a function that returns them, if they are not from a split.
-        process_docs: Transforms the rows of the split ``Splits.fewshot``.
-        place: File and line of the number of examples.
-    """
+    """Few-shot examples."""
 
     n: int = 0
     sampler: str | Callable[..., Any] = "default"
+    """``default``, ``first_n``, or a function that creates a sampler
+    (:class:`~pytest_evals.dialects.lm_eval.prompts.shots.CustomSampler`)."""
     samples: Sequence[Mapping[str, Any]] | Callable[[], Any] | None = None
+    """Rows, or a function that returns them, if they are not from a split."""
     process_docs: Field | None = None
+    """Transforms the rows of the split ``Splits.fewshot``."""
     fields: Fields
-    place: Place
+    place: Place  # file and line of the number of examples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A task's rows, documents and requests.
-
-    Args:
-        output_type: One of lm-eval's four output types.
-        process_docs: Transforms the rows of a split first.
-        sound: Audio of a document, which is not supported.
-        metrics: Names of the task's metrics that come from lm-eval.
-        unconditioned_query: Prompt for scoring choices without the question, for
-            metrics that do not come from lm-eval.
-        own_scoring: Whether a user function computes the scores (``process_results``).
-        may_be_identical: Whether all documents may have identical requests.
-        generates_choices: Whether documents with choices are answered by generation,
-            so that documents have their description and few-shot examples.
-    """
+    """A task's rows, documents and requests."""
 
     name: str
-    output_type: str
+    output_type: str  # one of lm-eval's four output types
     place: Place
     source: Source
     splits: Splits
-    process_docs: Field | None = None
+    process_docs: Field | None = None  # transforms the rows of a split first
     fields: Fields
     description: Field | None = None
     images: Field | None = None
-    sound: Field | None = None
+    sound: Field | None = None  # audio of a document, which is not supported
     shots: Shots
     sampling: Sampling
     repeats: int = 1
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()  # names of the task's metrics that come from lm-eval
     unconditioned_query: str | None = None
+    """Prompt for scoring choices without the question, for metrics that do not come
+    from lm-eval."""
     own_scoring: bool = False
-    may_be_identical: bool = False
+    """Whether a user function computes the scores (``process_results``)."""
+    may_be_identical: bool = False  # whether all documents may have identical requests
     generates_choices: bool = False
+    """Whether documents with choices are answered by generation, so that documents have
+    their description and few-shot examples."""
     options: TaskOptions

@@ -37,11 +37,7 @@ class ShotTurns:
         notes: DocumentWarnings,
     ) -> None:
         """Create the sampler; ``own`` is true if lm-eval would allow a document as its
-        own few-shot example.
-
-        Raises:
-            TaskFileError: Too few rows.
-        """
+        own few-shot example. Raises TaskFileError if there are too few rows."""
         shots, splits = recipe.shots, recipe.splits
         # lm-eval compares the names of the splits; two missing names are equal.
         excluded_by_lm_eval = splits.fewshot == splits.test
@@ -64,15 +60,15 @@ class ShotTurns:
         self.own = shared
 
     def of(self, index: int) -> Sequence[Turn]:
-        """The turns of the few-shot examples of the document at a position.
-
-        Raises:
-            DocumentError: Too few other rows, or a row is not a valid example.
-        """
+        """The turns of the few-shot examples of the document at a position. Raises
+        DocumentError if there are too few other rows, or if one is not valid."""
         positions = self._positions(index)
         last, turns = self._last
         if positions != last:
-            turns = [turn for one in positions for turn in self._shot(one)]
+            for one in positions:
+                if one not in self._turns:
+                    self._turns[one] = self._render(one)
+            turns = [turn for one in positions for turn in self._turns[one]]
             self._last = positions, turns
         return turns
 
@@ -84,10 +80,7 @@ class ShotTurns:
 
     def documents(self, index: int) -> Sequence[Doc]:
         """The few-shot examples of the document at a position, with their choices.
-
-        Raises:
-            DocumentError: Too few other rows, or a row is not a valid example.
-        """
+        Raises as :meth:`of`."""
         return [self._document(position) for position in self._positions(index)]
 
     def _document(self, position: int) -> Doc:
@@ -100,12 +93,6 @@ class ShotTurns:
         end = fields.target_delimiter + str(question.target)
         gold = gold_of(question.text, choices, fields.text)
         return Doc("", [one + end for one in choices], gold)
-
-    def _shot(self, position: int) -> tuple[Turn, ...]:
-        turns = self._turns.get(position)
-        if turns is None:
-            turns = self._turns[position] = self._render(position)
-        return turns
 
     def _render(self, position: int) -> tuple[Turn, ...]:
         fields = self._shots.fields
@@ -141,17 +128,11 @@ class CustomSampler:
     def __init__(
         self, make: Callable[..., Any], pool: Rows, n: int, seed: int, excluded: Rows
     ) -> None:
-        """Create the sampler, as lm-eval 0.4.13 does (``api/task.py``).
-
-        Args:
-            make: Called with the rows of the pool and ``rnd=None``; returns an object
-                with ``set_rnd(seed)`` and ``sample(n=…, eval_doc=…)``.
-            excluded: The documents, if each must be excluded from its own few-shot
-                examples; otherwise empty.
-
-        Raises:
-            EvalsError: Creating it failed.
-        """
+        """Create the sampler, as lm-eval 0.4.13 does (``api/task.py``). ``make``:
+        called with the rows of the pool and ``rnd=None``; returns an object with
+        ``set_rnd(seed)`` and ``sample(n=…, eval_doc=…)``. ``excluded``: the documents,
+        if each must be excluded from its own few-shot examples; otherwise empty. Raises
+        EvalsError if creating it failed."""
         self._pool, self._n, self._excluded = list(pool), n, excluded
         self._positions = {id(row): i for i, row in enumerate(self._pool)}
         self._drawn: list[tuple[int, ...] | str] = []
@@ -164,12 +145,9 @@ class CustomSampler:
             raise EvalsError(f"{self._name}: {error_text(error)}") from error
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool; earlier documents are drawn first.
-
-        Raises:
-            EvalsError: The sampler failed for this document, or returned a row that is
-                not in the pool.
-        """
+        """Positions in the pool; earlier documents are drawn first. Raises EvalsError
+        if the sampler failed for this document, or returned a row that is not in the
+        pool."""
         with self._lock:
             while len(self._drawn) <= index:
                 self._drawn.append(self._draw(len(self._drawn)))

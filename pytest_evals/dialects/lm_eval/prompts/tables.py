@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 from pytest_evals.core.task import RowLines
 from pytest_evals.data.calls import FieldError, call, error_text
 from pytest_evals.data.hub import datasets_library, reading_datasets
-from pytest_evals.data.line_places import RowPlaces
 from pytest_evals.data.rows import RowsError, Table
-from pytest_evals.data.source_paths import resolve
+from pytest_evals.data.source_paths import RowPlaces, resolve
 from pytest_evals.data.sources import load
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
@@ -32,19 +31,14 @@ _NUMPY_SEED = 1234
 
 
 class Tables(NamedTuple):
-    """The rows of a task.
+    """The rows of a task."""
 
-    Args:
-        asked: The evaluated documents, in order.
-        pool: Source of few-shot examples; empty if missing, and the same object
-            as ``asked`` if both are one split.
-        shuffled: Whether ``process_docs`` used the global random generators.
-    """
-
-    asked: Table
+    asked: Table  # the evaluated documents, in order
     pool: Table
+    """Source of few-shot examples; empty if missing, and the same object as ``asked``
+    if both are one split."""
     pool_name: str
-    shuffled: bool
+    shuffled: bool  # whether ``process_docs`` used the global random generators
 
 
 class _Part(NamedTuple):
@@ -56,12 +50,8 @@ class _Part(NamedTuple):
 
 
 def load_tables(recipe: Recipe) -> Tables:
-    """Load the rows of a task.
-
-    Raises:
-        TaskFileError: The dataset or a split does not exist or is empty, or a user
-            function fails.
-    """
+    """Load the rows of a task. Raises TaskFileError if the dataset or a split does not
+    exist or is empty, or a user function fails."""
     processed = recipe.process_docs or recipe.shots.process_docs
     splits = load(recipe.source, plain=processed is None)
     asked, pool = _asked_part(recipe), _pool_part(recipe)
@@ -96,8 +86,6 @@ def row_lines(recipe: Recipe) -> Callable[[], RowLines] | None:
 
 
 class _SplitLoader:
-    """Loads and processes splits of a dataset on demand."""
-
     def __init__(self, recipe: Recipe, splits: Mapping[str, Any]) -> None:
         self._recipe, self._splits = recipe, splits
         key = "custom_dataset" if recipe.source.maker else "dataset_path"
@@ -132,11 +120,8 @@ class _SplitLoader:
 
 
 def _process(rows: Any, process: Field) -> Any:
-    """Apply the user's function to a split.
-
-    The cache on disk is disabled, because it would restore random numbers of an earlier
-    run.
-    """
+    """Apply the user's function to a split. The cache on disk is disabled, because it
+    would restore random numbers of an earlier run."""
     datasets = datasets_library(process.key)
     cached = datasets.is_caching_enabled()
     datasets.disable_caching()
@@ -198,10 +183,8 @@ def _pool_part(recipe: Recipe) -> _Part | None:
 
 @contextmanager
 def seeded() -> Iterator[Callable[[], bool]]:
-    """Seed the global random generators and restore their state afterwards.
-
-    Yields a function that returns whether they have been used.
-    """
+    """Seed the global random generators and restore their state afterwards. Yields a
+    function that returns whether they have been used."""
     import numpy as np
 
     python_state, numpy_state = random.getstate(), np.random.get_state()

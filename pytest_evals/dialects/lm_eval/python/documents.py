@@ -25,15 +25,14 @@ from pytest_evals.dialects.lm_eval.python.requests import (
     repeats_of,
     requests_of,
 )
-from pytest_evals.dialects.lm_eval.python.shots import ShotStream
-from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
+from pytest_evals.dialects.lm_eval.python.task_object import PythonObject, ShotStream
 from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
     CROSS_DOCUMENT_WARNING,
     FilterScope,
 )
 from pytest_evals.dialects.lm_eval.scoring.scorer import response_value
 from pytest_evals.errors import DocumentError
-from pytest_evals.prompts.identical_prompts import IdenticalPrompts
+from pytest_evals.prompts.document_warnings import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
 from pytest_evals.scorers.choices import NO_CHOICE
 from pytest_evals.scorers.metric_value import plain
@@ -49,24 +48,6 @@ class _BuiltDocument(NamedTuple):
     row: Any
     instances: tuple[Any, ...]
     requests: tuple[Request, ...]
-
-
-class _RequestComparison:
-    """Whether several documents were built and all have the same requests."""
-
-    def __init__(self) -> None:
-        self._first: tuple[int, tuple[Request, ...]] | None = None
-        self._more = self._differ = False
-
-    def add(self, index: int, requests: tuple[Request, ...]) -> None:
-        if self._first is None:
-            self._first = (index, requests)
-        elif index != self._first[0]:
-            self._more = True
-            self._differ = self._differ or requests != self._first[1]
-
-    def __bool__(self) -> bool:
-        return self._more and not self._differ
 
 
 class PythonDocuments:
@@ -101,7 +82,10 @@ class PythonDocuments:
             excluded = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, excluded)
         self._in_order = task_object.depends_on_order
-        self._comparison = _RequestComparison()
+        self._first: tuple[int, tuple[Request, ...]] | None = None
+        self._is_same = False
+        """Whether several documents were built and all have the same requests."""
+        self._differs = False
         self._filter_scope = FilterScope(
             lambda one, other: self._apply_filters([*one, *other])
         )
@@ -136,12 +120,9 @@ class PythonDocuments:
 
     @property
     def identical(self) -> str:
-        """Message if all documents have identical requests; empty otherwise.
-
-        Other documents are built only if all documents that were requested are
-        identical.
-        """
-        return self._identical.text if self._comparison and self._identical.n else ""
+        """Message if all documents have identical requests; empty otherwise. Other
+        documents are built only if all documents that were requested are identical."""
+        return self._identical.text if self._is_same and self._identical.n else ""
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
@@ -157,13 +138,14 @@ class PythonDocuments:
         return len(self._docs)
 
     def ask(self, index: int) -> Asked:
-        """The document at a position of the full dataset, with its requests.
-
-        Raises:
-            DocumentError: The class fails on it, or its requests are not supported.
-        """
+        """The document at a position of the full dataset, with its requests. Raises
+        DocumentError if the class fails on it, or its requests are not supported."""
         built = self._build(index)
-        self._comparison.add(index, built.requests)
+        if self._first is None:
+            self._first = (index, built.requests)
+        elif index != self._first[0]:
+            self._differs = self._differs or built.requests != self._first[1]
+            self._is_same = not self._differs
         row = self._row(index)
         with UserCode("doc_to_target"):
             target = self._task.doc_to_target(row)
@@ -209,7 +191,6 @@ class PythonDocuments:
         doc.gold_index = golds if isinstance(target, list) else golds[0]
 
     def _shown(self, index: int) -> dict[str, Any]:
-        """The row of a document for its record."""
         row = dict(self._docs[index])
         if not getattr(self._task, "MULTIMODAL", False):
             return row
@@ -267,7 +248,6 @@ class PythonDocuments:
         )
 
     def _filtered_instances(self, built: _BuiltDocument, record: Record) -> list[Any]:
-        """The document's instances with responses and filtered responses."""
         instances = [copy(each) for each in built.instances]
         responses = iter(zip(record.requests, record.responses, strict=True))
         for instance in instances:
@@ -282,7 +262,6 @@ class PythonDocuments:
         return instances
 
     def _apply_filters(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
-        """Filter the responses of each instance; return the results by pipeline."""
         for instance in instances:
             instance.filtered_resps = {}
         with UserCode("apply_filters"):

@@ -14,10 +14,10 @@ from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.lm_eval.metric_names import MetricNames
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
-from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.errors import EvalsError, Problem, TaskFileError
 from pytest_evals.scorers.custom_metrics.judge_adapter import (
     JudgedMetric,
     judge_dialogues,
@@ -29,60 +29,51 @@ from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.metrics import is_in_family
 from pytest_evals.scorers.user_aggregation import Decides
 
-_UNFILTERED = "none"
-"""lm-eval's name for the pipeline that takes the first response."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricEntry:
-    """An entry of ``metric_list`` that the class does not compute."""
-
-    name: str
-    arguments: Mapping[str, Any]
-    place: Place
+_UNFILTERED = "none"  # lm-eval's name for the pipeline that takes the first response
 
 
 def split_entries(
     top: Section, options: TaskOptions
-) -> tuple[tuple[MetricEntry, ...], list[Any] | None]:
+) -> tuple[list[Section], list[Any] | None]:
     """Split ``metric_list`` into external entries and those of the class; the latter
     are ``None`` if the list has no external entries."""
     given = top.values.get("metric_list")
     if not isinstance(given, list):
-        return (), None
+        return [], None
     ours, theirs = [], []
     for entry, values in zip(top.entries("metric_list"), given, strict=False):
         name = values.get("metric") if isinstance(values, dict) else None
         if isinstance(name, str) and (is_in_family(name) or name in options.metrics):
-            rest = {key: value for key, value in values.items() if key != "metric"}
-            ours.append(MetricEntry(name, rest, entry.place("metric")))
+            ours.append(entry)
         else:
             theirs.append(values)
-    return tuple(ours), theirs if ours else None
+    return ours, theirs if ours else None
 
 
 def build_metrics(
-    entries: Sequence[MetricEntry], output_type: str, repeats: int, options: TaskOptions
+    entries: Sequence[Section], output_type: str, repeats: int, options: TaskOptions
 ) -> ExternalMetrics:
     """Build the metrics of external entries."""
     metrics: list[TaskMetric] = []
     problems: list[Problem] = []
+    names = MetricNames(options.metrics, output_type)
     for entry in entries:
+        name = entry.values["metric"]
+        rest = {key: one for key, one in entry.values.items() if key != "metric"}
         try:
-            names = MetricNames(options.metrics, output_type)
-            task_metric = names.find(entry.name, entry.arguments)
+            task_metric = names.find(name, rest)
             assert task_metric is not None, "split_entries keeps only registered names"
             allowed = options.allow_unsafe_code
             task_metric.check(output_type, repeats, may_execute=allowed)
             if task_metric.needs_unconditioned:
                 raise EvalsError(
-                    f"metric {entry.name!r} scores choices without the question, but a "
+                    f"metric {name!r} scores choices without the question, but a "
                     "task class builds its own requests"
                 )
             metrics.append(task_metric)
         except EvalsError as error:
             what, _, fix = str(error).partition("\n  fix: ")
-            problems.append(Problem(what, entry.place, fix))
+            problems.append(Problem(what, entry.place("metric"), fix))
     if problems:
         raise TaskFileError(problems)
     return ExternalMetrics(tuple(metrics), output_type, options.bootstrap_iters)

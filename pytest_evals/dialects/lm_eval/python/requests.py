@@ -43,11 +43,8 @@ def chat_text(
 
 def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
     """The requests of one document, repeated as often as each instance demands.
-    ``context``: the prompt passed to it, or one for each choice.
-
-    Raises:
-        DocumentError: An instance has an unsupported type or argument.
-    """
+    ``context``: the prompt passed to it, or one for each choice. Raises DocumentError
+    if an instance has an unsupported type or argument."""
     contexts = context if isinstance(context, list) else [context]
     chats = [each for each in contexts if isinstance(each, ChatText)]
     n_seen: Counter[Request] = Counter()
@@ -91,7 +88,6 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
 
 
 def _with_images(request: Request, media: Any) -> Request:
-    """Add lm-eval's auxiliary arguments."""
     given = dict(media) if isinstance(media, Mapping) else {"": media}
     images = row_images(given.pop("visual", None), Path.cwd())
     if given:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.source_paths import Source, resolve
@@ -22,69 +22,49 @@ from pytest_evals.dialects.gates_section.entries import (
 from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
-from pytest_evals.dialects.lm_eval.python.metrics import (
-    build_metrics,
-    split_entries,
-)
+from pytest_evals.dialects.lm_eval.python.metrics import build_metrics, split_entries
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.metadata_keys import (
-    CHOICES,
-    REFUSALS,
-    without_own,
-)
+from pytest_evals.dialects.metadata_keys import CHOICES, REFUSALS, without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
+from pytest_evals.prompts.document_warnings import are_allowed, warning_text
 from pytest_evals.prompts.generation import check_overrides
-from pytest_evals.prompts.identical_prompts import are_allowed, warning_text
 from pytest_evals.scorers.metrics import MetricSpec
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")
 """Keys that are not passed to the class."""
 
 
-class TaskNames(NamedTuple):
-    """Name, alias and tags of a task."""
-
-    name: str
-    alias: str
-    tags: tuple[str, ...]
-
-
-def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
-    """Build the task of a file that names a class.
-
-    Raises:
-        TaskFileError: With all problems of the file; or the class cannot be
-            instantiated, or its metrics are invalid.
-        OptionError: A generation argument of the command line is invalid.
-    """
+def python_task(top: Section, name: str, options: TaskOptions) -> Task:
+    """Build the task of a file that names a class. Raises TaskFileError with all
+    problems of the file; or the class cannot be instantiated, or its metrics are
+    invalid. Raises OptionError if a generation argument of the command line is
+    invalid."""
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
-    gates = own_gates(top, names.name, metadata)
+    gates = own_gates(top, name, metadata)
     choices, refusals = choices_of(top, metadata), refusals_of(top, metadata)
     warnings = (*top.file.warnings, *metadata_warnings(top))
     cls = _class_of(top)
     entries, others = split_entries(top, options)
-    keys = _config(top, names, metadata, options)
+    keys = _config(top, name, metadata, options)
     if others is not None:
         keys["metric_list"] = others
     task_object = PythonObject(cls, keys, top.place("class"))
-    task_object.set_up(names.name, options)
+    task_object.set_up(name, options)
     repeats = task_object.task.config.repeats
     metrics = build_metrics(entries, task_object.output_type, repeats, options)
     specs = task_object.specs()
     documents = task_object.call(
-        lambda _: PythonDocuments(task_object, names.name, specs, options, metrics)
+        lambda _: PythonDocuments(task_object, name, specs, options, metrics)
     )
     documents.generates_choices = (
         is_generated(options, choices) and task_object.output_type == "multiple_choice"
     )
     config = task_object.task.config
     return Task(
-        name=names.name,
+        name=name,
         source=top.place("task"),
-        alias=names.alias,
-        tags=names.tags,
         rows=documents,
         ask=documents.ask,
         follow_up=documents.follow_up if metrics.judges else None,
@@ -127,7 +107,6 @@ def _identical(
 
 
 def _class_of(top: Section) -> type[Any]:
-    """The class that the file names."""
     cls = top.raw("class")
     if not isinstance(cls, type) and cls is not unresolved_function:
         what = f"class must be a Python class, not {cls!r:.80}"
@@ -138,11 +117,10 @@ def _class_of(top: Section) -> type[Any]:
 
 
 def _config(
-    top: Section, names: TaskNames, metadata: Mapping[str, Any], options: TaskOptions
+    top: Section, name: str, metadata: Mapping[str, Any], options: TaskOptions
 ) -> dict[str, Any]:
-    """Configuration for the class's constructor, as lm-eval passes it."""
     config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
-    config["task"] = names.name
+    config["task"] = name
     if isinstance(config.get("dataset_kwargs"), dict):
         config["dataset_kwargs"] = _dataset_arguments(top, options)
     config["metadata"] = {

@@ -1,4 +1,4 @@
-"""The object of an lm-eval task class: creation, configuration and its metrics.
+"""The object of an lm-eval task class: creation, configuration, metrics and sampler.
 
 If lm-eval is installed, the class derives from lm-eval's own; otherwise from
 :mod:`pytest_evals.dialects.lm_eval.shims`. Errors of its code are reported at the file
@@ -8,12 +8,12 @@ and line that names the class.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from importlib import metadata as distributions
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
@@ -41,8 +41,7 @@ from pytest_evals.masking.values import masked
 from pytest_evals.sandbox.runner import CONSENT
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
-_LM_EVAL = "0.4.13"
-"""The release whose behaviour is reproduced."""
+_LM_EVAL = "0.4.13"  # the release whose behaviour is reproduced
 _NEWER_NAMES = frozenset((
     *NEWER,
     "from_config", "get_docs", "is_multimodal", "process_doc", "set_num_fewshot",
@@ -153,11 +152,8 @@ class PythonObject:
             raise self._fault(what, _FIX_NEWER * is_newer, error) from error
 
     def set_up(self, name: str, options: TaskOptions) -> None:
-        """Apply options of the command line, as lm-eval's evaluator does.
-
-        Raises:
-            TaskFileError: The task cannot run with these options.
-        """
+        """Apply options of the command line, as lm-eval's evaluator does. Raises
+        TaskFileError if the task cannot run with these options."""
         if getattr(self.task, "UNSAFE_CODE", False) and not options.allow_unsafe_code:
             what = "UNSAFE_CODE: this task executes model output"
             raise self._fault(what, CONSENT)
@@ -165,11 +161,8 @@ class PythonObject:
         self.call(lambda task: _set_up(task, name, options))
 
     def specs(self) -> dict[str, MetricSpec]:
-        """The metrics that the object aggregates.
-
-        Raises:
-            TaskFileError: An aggregation is invalid.
-        """
+        """The metrics that the object aggregates. Raises TaskFileError if an
+        aggregation is invalid."""
         aggregations = self.call(lambda task: dict(task.aggregation()))
         directions = self.call(lambda task: dict(task.higher_is_better()))
         for name, function in aggregations.items():
@@ -188,11 +181,8 @@ class PythonObject:
 
     def source_metric(self, name: str, specs: Mapping[str, MetricSpec]) -> str:
         """The metric whose function returned a value under another name; empty if
-        unknown.
-
-        Known once the object has scored a document (lm-eval 0.4.13,
-        ``process_results``).
-        """
+        unknown. Known once the object has scored a document (lm-eval 0.4.13,
+        ``process_results``)."""
         aggregation = self.task.aggregation().get(name)
         better = direction_of(self.task.higher_is_better().get(name))
         for spec in self._functions(specs):
@@ -266,7 +256,6 @@ _DERIVE = "derive it from lm_eval.api.task.ConfigurableTask"
 
 
 def _lm_eval_tasks() -> Any:
-    """The module that defines ``Task`` and ``ConfigurableTask``."""
     return import_module("lm_eval.api.task") if has_lm_eval() else configurable
 
 
@@ -288,3 +277,52 @@ def _set_up(task: Any, name: str, options: TaskOptions) -> None:
     if n_shots is None or (options.num_fewshot is not None and n_shots != 0):
         task.set_config(key="num_fewshot", value=options.num_fewshot or 0)
     task.set_fewshot_seed(seed=options.seed)
+
+
+class PresetSampler(NamedTuple):
+    """Replaces the sampler while one document's prompt is built."""
+
+    rows: Sequence[Any] = ()
+    fault: Exception | None = None
+
+    def sample(self, n: int, eval_doc: Any = None, **_more: Any) -> list[Any]:
+        """Copies of the document's few-shot examples, so that a class cannot modify
+        those of other documents.
+
+        Raises:
+            Exception: The sampler's exception.
+        """
+        if self.fault is not None:
+            raise self.fault
+        return deepcopy(list(self.rows))
+
+
+class ShotStream:
+    """Draws from a sampler in document order."""
+
+    def __init__(
+        self, task: Any, n: int, row: Callable[[int], Any], exclude_own: bool
+    ) -> None:
+        """Take the sampler of a task. ``task``: a ``ConfigurableTask``, whose few-shot
+        examples all come from its sampler. ``row``: position → document.
+        ``exclude_own``: whether to exclude a document from its own few-shot examples
+        even if lm-eval does not."""
+        self._sampler, self._n, self._row = task.sampler, n, row
+        self._exclude_own = exclude_own
+        self._alone = task.fewshot_cfg.split == task.config.test_split
+        self._drawn: list[PresetSampler] = []
+
+    def of(self, index: int) -> PresetSampler:
+        """Few-shot examples of a document; earlier documents are drawn first."""
+        while len(self._drawn) <= index:
+            self._drawn.append(self._draw(len(self._drawn)))
+        return self._drawn[index]
+
+    def _draw(self, index: int) -> PresetSampler:
+        row = self._row(index)
+        try:
+            alone = self._alone or (self._exclude_own and row in self._sampler.df)
+            other = row if alone else None
+            return PresetSampler(self._sampler.sample(n=self._n, eval_doc=other))
+        except Exception as fault:  # noqa: BLE001  reported with its document
+            return PresetSampler(fault=fault)

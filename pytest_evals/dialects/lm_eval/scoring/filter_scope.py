@@ -17,8 +17,7 @@ from pytest_evals.scorers.filters import Pipeline
 from pytest_evals.scorers.metric_value import plain
 
 _Responses = tuple[list[list[Any]], Mapping[str, Any]]
-_PAIRS = 4
-"""Number of pairs to compare."""
+_PAIRS = 4  # number of pairs to compare
 
 
 CROSS_DOCUMENT_WARNING = (

@@ -24,7 +24,6 @@ class Repeats:
 
     @cached_property
     def _once(self) -> Scorer:
-        """The scorer of a single answer."""
         return replace(self.scorer, repeats=1)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
@@ -40,7 +39,9 @@ class Repeats:
         is_one = all(are_copies(record.responses[at : at + n]) for at in starts)
         return tuple(
             replace(
-                _with(score, [one[score.key] for one in by_key]),
+                score,
+                repeats=tuple(one[score.key].value for one in by_key),
+                repeat_answers=tuple(one[score.key].answer for one in by_key),
                 is_copied=is_copied,
                 is_deterministic=is_one,
             )
@@ -54,14 +55,6 @@ def _answer(record: Record, i: int, n: int) -> Record:
     """The record with only the i-th response to each request."""
     return replace(
         record, requests=record.requests[i::n], responses=record.responses[i::n]
-    )
-
-
-def _with(score: Score, single: list[Score]) -> Score:
-    return replace(
-        score,
-        repeats=tuple(one.value for one in single),
-        repeat_answers=tuple(one.answer for one in single),
     )
 
 

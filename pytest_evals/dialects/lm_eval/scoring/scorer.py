@@ -177,11 +177,7 @@ class Scorer:
     @property
     def unconditioned_query(self) -> str | None:
         """Prompt for scoring choices without the question; ``None`` if no metric needs
-        it.
-
-        Raises:
-            EvalsError: Two metrics need different prompts.
-        """
+        it. Raises EvalsError if two metrics need different prompts."""
         queries = {
             spec.task_metric.unconditioned_query
             for spec in self.metrics
@@ -212,20 +208,14 @@ class Scorer:
     def measured(
         self, doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None = None
     ) -> list[MetricValue]:
-        """Values of the metrics for a document.
-
-        Args:
-            filtered: Filtered responses of one pipeline, one for each request.
-            response: Response for custom metrics; ``None`` to build it from
-                ``filtered``.
-        """
+        """Values of the metrics for a document. ``filtered``: filtered responses of one
+        pipeline, one for each request. ``response``: response for custom metrics;
+        ``None`` to build it from ``filtered``."""
         return self._measure(doc, filtered, response)
 
     def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
-        """Aggregation of the scores with a name.
-
-        A name that only ``process_results`` returns is averaged.
-        """
+        """Aggregation of the scores with a name. A name that only ``process_results``
+        returns is averaged."""
         for spec in self.metrics:
             if spec.task_metric is not None and name in spec.names:
                 return next(m for m in self.metrics_of(spec, filter) if m.name == name)
@@ -316,7 +306,6 @@ _MEASURES: Registry[
 
 
 def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
-    """Scoring by metrics, in their order."""
     if all(spec.task_metric is None for spec in specs):
         return _measure_builtin(output_type, specs)
     parts = [
@@ -357,8 +346,6 @@ def _measure_builtin(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
 
 
 def _measure_by_task(process_results: ProcessResults, output_type: str) -> Measure:
-    """Scoring by the task's own function."""
-
     def measure(
         doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
     ) -> list[MetricValue]:

@@ -71,10 +71,8 @@ class TaskConfig(SimpleNamespace):
         setattr(self, item, value)
 
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
-        """All keys with a value, in the order of results files.
-
-        Functions are not converted to strings.
-        """
+        """All keys with a value, in the order of results files. Functions are not
+        converted to strings."""
         values = {key: getattr(self, key) for key in TASK_KEYS}
         values["fewshot_config"] = dict(vars(self.fewshot_config))
         return {key: value for key, value in values.items() if value is not None}

@@ -11,40 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.dialects.lm_eval.shims.config import FewshotConfig, TaskConfig
-from pytest_evals.dialects.lm_eval.shims.configurable import ConfigurableTask
-from pytest_evals.dialects.lm_eval.shims.filters import (
-    Filter,
-    MultiChoiceRegexFilter,
-    RegexFilter,
-    register_filter,
+from pytest_evals.dialects.lm_eval.shims import (
+    config,
+    configurable,
+    registry,
+    samplers,
+    task,
 )
-from pytest_evals.dialects.lm_eval.shims.registry import (
-    mean,
-    median,
-    metric_max_over_ground_truths,
-    perplexity,
-    register_aggregation,
-    register_metric,
-    weighted_f1_score,
-    weighted_perplexity,
-)
-from pytest_evals.dialects.lm_eval.shims.samplers import (
-    ContextSampler,
-    FirstNSampler,
-)
-from pytest_evals.dialects.lm_eval.shims.task import Instance, Task
 
 _DETOKENIZATION = (
-    (" n't", "n't"),
-    (" )", ")"),
-    ("( ", "("),
-    ('" ', '"'),
-    (' "', '"'),
-    (" '", "'"),
-    (" .", "."),
-    (" ,", ","),
-)
+    (" n't", "n't"), (" )", ")"), ("( ", "("), ('" ', '"'), (' "', '"'),
+    (" '", "'"), (" .", "."), (" ,", ","),
+)  # fmt: skip
 
 
 def general_detokenize(string: str) -> str:
@@ -94,51 +72,41 @@ def _rounded(value: Any) -> Any:
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
+def _of(module: Any, *names: str) -> Mapping[str, Any]:
+    return {name: getattr(module, name) for name in names}
+
+
 NAMES: Mapping[str, Mapping[str, Any]] = {
     "lm_eval": {},
     "lm_eval.api": {},
-    "lm_eval.api.filter": {"Filter": Filter},
-    "lm_eval.api.instance": {"Instance": Instance},
-    "lm_eval.api.metrics": {
-        "mean": mean,
-        "median": median,
-        "metric_max_over_ground_truths": metric_max_over_ground_truths,
-        "perplexity": perplexity,
-        "weighted_perplexity": weighted_perplexity,
-    },
-    "lm_eval.api.registry": {
-        "register_aggregation": register_aggregation,
-        "register_filter": register_filter,
-        "register_metric": register_metric,
-    },
-    "lm_eval.api.samplers": {
-        "ContextSampler": ContextSampler,
-        "FirstNSampler": FirstNSampler,
-    },
+    "lm_eval.api.filter": _of(registry, "Filter"),
+    "lm_eval.api.instance": _of(task, "Instance"),
+    "lm_eval.api.metrics": _of(
+        registry,
+        *("mean", "median", "metric_max_over_ground_truths"),
+        *("perplexity", "weighted_perplexity"),
+    ),
+    "lm_eval.api.registry": _of(
+        registry, "register_aggregation", "register_filter", "register_metric"
+    ),
+    "lm_eval.api.samplers": _of(samplers, "ContextSampler", "FirstNSampler"),
     "lm_eval.api.task": {
-        "ConfigurableTask": ConfigurableTask,
-        "Instance": Instance,
-        "Task": Task,
-        "TaskConfig": TaskConfig,
-        "mean": mean,
-        "weighted_perplexity": weighted_perplexity,
+        **_of(configurable, "ConfigurableTask", "Instance", "Task", "TaskConfig"),
+        **_of(registry, "mean", "weighted_perplexity"),
     },
     "lm_eval.config": {},
-    "lm_eval.config.task": {"FewshotConfig": FewshotConfig, "TaskConfig": TaskConfig},
+    "lm_eval.config.task": _of(config, "FewshotConfig", "TaskConfig"),
     "lm_eval.filters": {},
-    "lm_eval.filters.extraction": {
-        "Filter": Filter,
-        "MultiChoiceRegexFilter": MultiChoiceRegexFilter,
-        "RegexFilter": RegexFilter,
-        "register_filter": register_filter,
-    },
+    "lm_eval.filters.extraction": _of(
+        registry, "Filter", "MultiChoiceRegexFilter", "RegexFilter", "register_filter"
+    ),
     "lm_eval.tasks": {},
     "lm_eval.utils": {
         "general_detokenize": general_detokenize,
         "handle_non_serializable": handle_non_serializable,
         "logging": logging,
         "make_table": make_table,
-        "weighted_f1_score": weighted_f1_score,
+        "weighted_f1_score": registry.weighted_f1_score,
     },
 }
 """Module → its names."""

@@ -42,16 +42,11 @@ def field_of(task: Any, key: str, spec: Any) -> Field:
 def value_of(
     task: Any, key: str, doc: Any, given: Any, columns: Collection[str] | None
 ) -> Any:
-    """Evaluate a key such as ``doc_to_text`` for a document.
-
-    Args:
-        given: Column, template, function or value; ``None`` for the configuration's.
-        columns: Column names; ``None`` for the document's keys.
-
-    Raises:
-        FieldError: Evaluation fails.
-        NotImplementedError: The class has neither the key nor a method of its name.
-    """
+    """Evaluate a key such as ``doc_to_text`` for a document. ``given``: column,
+    template, function or value; ``None`` for the configuration's. ``columns``: column
+    names; ``None`` for the document's keys. Raises FieldError if evaluation fails.
+    Raises NotImplementedError if the class has neither the key nor a method of its
+    name."""
     spec = getattr(task.config, key) if given is None else given
     if spec is None:
         what = f"{type(task).__name__} has neither a method {key} nor a config key of"
@@ -60,7 +55,6 @@ def value_of(
 
 
 def _converter(task: Any, key: str) -> Callable[[str], Any]:
-    """Conversion of the rendered string."""
     digits = task.config.doc_to_choice is not None
     if key in ("doc_to_choice", "doc_to_image", "doc_to_audio"):
         return list_of_text
@@ -74,11 +68,8 @@ def _converter(task: Any, key: str) -> Callable[[str], Any]:
 def prompts_of(
     task: Any, doc: Any, n_shots: int, system: str, prefix: str | None
 ) -> list[list[Turn]]:
-    """The chat turns before the answer, for each question of a document.
-
-    Raises:
-        FieldError: A value has an invalid type.
-    """
+    """The chat turns before the answer, for each question of a document. Raises
+    FieldError if a value has an invalid type."""
     config = task.config
     description = ""
     if config.description:

@@ -1,5 +1,6 @@
-"""Registration of metrics and aggregations of distributions without lm-eval (0.4.13,
-``api/registry.py``)."""
+"""Registration of filters, metrics and aggregations without lm-eval (0.4.13,
+``api/registry.py``), and base classes of custom filters (``api/filter.py``,
+``filters/extraction.py``)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS
+from pytest_evals.scorers.extraction import MultiChoiceRegex, Regex
 
 T = TypeVar("T")
 
@@ -88,3 +90,36 @@ def weighted_f1_score(items: Iterable[tuple[Any, Any]]) -> Any:
 
     golds, answers = zip(*items, strict=True)
     return f1_score(golds, answers, average="weighted")
+
+
+class Filter:
+    """Base class of lm-eval's filters: ``apply(resps, docs)``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        pass
+
+    def apply(self, resps: Any, docs: Any) -> Any:
+        """Return the responses unchanged."""
+        return resps
+
+
+class RegexFilter(Regex, Filter):
+    """The filter ``regex``, with the attributes that subclasses read."""
+
+
+class MultiChoiceRegexFilter(MultiChoiceRegex, RegexFilter):
+    """The filter ``multi_choice_regex``, with the attributes that subclasses read."""
+
+
+registered_filters: dict[str, Any] = {}
+"""Name → class, as registered by task modules; a later registration replaces it."""
+
+
+def register_filter(name: str) -> Callable[[Any], Any]:
+    """Decorator that registers a filter for ``filter_list``."""
+
+    def register(cls: Any) -> Any:
+        registered_filters[name] = cls
+        return cls
+
+    return register

@@ -48,11 +48,8 @@ class ContextSampler:
     def sample(
         self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any
     ) -> Sequence[Any]:
-        """Draw ``n`` rows of the pool that differ from ``eval_doc``.
-
-        Raises:
-            DocumentError: The pool is too small.
-        """
+        """Draw ``n`` rows of the pool that differ from ``eval_doc``. Raises
+        DocumentError if the pool is too small."""
         if n == 0:
             return []
         if df:
@@ -80,11 +77,8 @@ class FirstNSampler(ContextSampler):
     def sample(
         self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any
     ) -> Sequence[Any]:
-        """The first ``n`` rows of the pool that differ from ``eval_doc``.
-
-        Raises:
-            DocumentError: The pool is too small.
-        """
+        """The first ``n`` rows of the pool that differ from ``eval_doc``. Raises
+        DocumentError if the pool is too small."""
         pool = list(self.df)
         if eval_doc is not None:
             pool = self.rm_eval_doc(eval_doc, pool)
@@ -95,11 +89,8 @@ _SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 
 
 def get_sampler(name: str) -> type[ContextSampler]:
-    """The sampler class of a name in task files.
-
-    Raises:
-        KeyError: The name is unknown.
-    """
+    """The sampler class of a name in task files. Raises KeyError if the name is
+    unknown."""
     if name not in _SAMPLERS:
         raise KeyError(unknown_name("sampler", name, _SAMPLERS))
     return _SAMPLERS[name]

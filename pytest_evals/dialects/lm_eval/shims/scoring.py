@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.dialects.evaluate_library import find_metric
 from pytest_evals.dialects.lm_eval.prompts.question import choice_at, gold_of
-from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
-from pytest_evals.dialects.lm_eval.shims.filters import registered_filters
 from pytest_evals.dialects.lm_eval.shims.prompts import field_of
-from pytest_evals.dialects.lm_eval.shims.registry import aggregation_function
-from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
-from pytest_evals.scorers.metrics import (
-    METRICS,
-    MetricSpec,
-    default_metrics,
-    direction,
+from pytest_evals.dialects.lm_eval.shims.registry import (
+    aggregation_function,
+    registered_filters,
 )
+from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
+from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics, direction
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
@@ -66,11 +63,8 @@ class Scoring:
     """The metrics of a class's configuration."""
 
     def __init__(self, config: Any) -> None:
-        """Read ``metric_list``.
-
-        Names are looked up on first use, because a class with its own
-        ``process_results`` may use any name.
-        """
+        """Read ``metric_list``. Names are looked up on first use, because a class with
+        its own ``process_results`` may use any name."""
         self._config = config
         listed = config.metric_list
         if listed is None:
@@ -123,11 +117,8 @@ class Scoring:
 
     def aggregations(self) -> dict[str, Callable[[Any], Any]]:
         """Aggregation functions by metric, including names that only a function's
-        result contained, as in lm-eval.
-
-        Raises:
-            UnknownNameError: An aggregation is unknown.
-        """
+        result contained, as in lm-eval. Raises UnknownNameError if an aggregation is
+        unknown."""
         return self._with_result_names(self._aggregations)
 
     def directions(self) -> dict[str, bool | None]:

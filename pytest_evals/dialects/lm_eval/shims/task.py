@@ -127,11 +127,7 @@ class Task:
 
     @property
     def eval_docs(self) -> Any:
-        """The evaluated documents.
-
-        Raises:
-            ValueError: The task has none.
-        """
+        """The evaluated documents. Raises ValueError if the task has none."""
         if self.has_test_docs():
             return self.test_docs()
         if self.has_validation_docs():

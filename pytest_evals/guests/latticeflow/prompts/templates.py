@@ -33,14 +33,6 @@ from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.data.calls import FieldError
-from pytest_evals.data.nulls import (
-    NOT_COMPILED,
-    SPOT,
-    compile_error,
-    instrumented,
-    report_null,
-    syntax_error,
-)
 from pytest_evals.errors import (
     EvalsError,
     Place,
@@ -52,6 +44,14 @@ from pytest_evals.errors import (
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
+from pytest_evals.prompts.template_trees import (
+    NOT_COMPILED,
+    SPOT,
+    compile_error,
+    instrumented,
+    report_null,
+    syntax_error,
+)
 
 
 def dumps(value: Any, **kwargs: Any) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.dialects.lm_eval.scoring import hf_evaluate
-from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+from pytest_evals.dialects import evaluate_library
+from pytest_evals.dialects.evaluate_library import find_metric
 from pytest_evals.errors import EvalsError, MissingExtraError
 
 SCRIPT = """\
@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
+from pytest_evals.dialects.evaluate_library import find_metric
 
 def value(name):
     compute = find_metric(name, [Path(sys.argv[1])], may_execute=True)
@@ -133,7 +133,7 @@ def test_only_scripts_of_the_librarys_authors_run_by_name(tmp_path, monkeypatch)
 
 
 def test_a_missing_library_is_reported(monkeypatch, tmp_path):
-    monkeypatch.setattr(hf_evaluate, "find_spec", lambda name: None)
+    monkeypatch.setattr(evaluate_library, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         find_metric("wer", [tmp_path])
     assert str(caught.value) == (
@@ -164,4 +164,4 @@ def test_the_tasks_of_lm_eval_name_only_scripts_of_the_librarys_authors():
         "polemo2/polemo2_in.yaml": "accuracy",
         "wmt2016/ro_en-t5_prompt.yaml": "wer",
     }
-    assert {*named.values()} <= hf_evaluate.OFFICIAL
+    assert {*named.values()} <= evaluate_library.OFFICIAL
