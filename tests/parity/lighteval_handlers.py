@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.guests.lighteval import dynamic_metrics
+from pytest_evals.guests.lighteval import metrics_enum
 from pytest_evals.guests.lighteval.metrics import (
     choices,
     corpus,
@@ -289,7 +289,7 @@ EXACT: dict[str, Handler] = {
     "F1_score": of_class(matches.F1_score),
     "GPassAtK.g_pass_at_k": g_pass_at_k,
     "LogLikelihoodAccMetric.metric_name": lambda params, given: (
-        dynamic_metrics.LogLikelihoodAccMetric(**params).metric_name
+        metrics_enum.LogLikelihoodAccMetric(**params).metric_name
     ),
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
@@ -297,13 +297,13 @@ EXACT: dict[str, Handler] = {
     "MatthewsCorrCoef": pairs(corpus.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
-        dynamic_metrics.MultilingualQuasiExactMatchMetric, "language", "match_type"
+        metrics_enum.MultilingualQuasiExactMatchMetric, "language", "match_type"
     ),
     "MultilingualQuasiF1ScoreMetric": of_metric(
-        dynamic_metrics.MultilingualQuasiF1ScoreMetric, "language"
+        metrics_enum.MultilingualQuasiF1ScoreMetric, "language"
     ),
     "NormalizedMultiChoiceProbMetric.metric_name": lambda params, given: (
-        dynamic_metrics.NormalizedMultiChoiceProbMetric(**params).metric_name
+        metrics_enum.NormalizedMultiChoiceProbMetric(**params).metric_name
     ),
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
@@ -315,22 +315,17 @@ EXACT: dict[str, Handler] = {
     ),
     "Probability": of_class(partial(choices.Probability, published=True)),
     "ProbabilityMetric.metric_name": lambda params, given: (
-        dynamic_metrics.ProbabilityMetric(**params).metric_name
+        metrics_enum.ProbabilityMetric(**params).metric_name
     ),
     "ROUGE": of_class(rouge.ROUGE),
     "Recall": of_class(lambda k: choices.Recall(k, published=True)),
     "StringDistance": of_class(matches.StringDistance),
-    "hle.calib_err": lambda params, given: judges.calib_err(**given, **params),
     "ifbench": following("ifbench_metrics"),
     "ifeval": following("ifeval_metrics"),
     "ifeval.agg_inst_level_acc": lambda params, given: corpus.FlatMean().compute_corpus(
         given["items"]
     ),
     "judge_utils.process_judge_response_simpleqa": reply(judges.simpleqa_score),
-    "mix_eval.mean_dv_5": lambda params, given: judges.mean_dv_5(given["x"]),
-    "mix_eval.process_judge_response": reply(judges.flow_score),
-    "mix_eval.process_judge_response_freeform_gpt": reply(judges.bracketed_number),
-    "mix_eval.process_judge_response_multichoice_gpt": reply(judges.bracketed_verdict),
     "inspect math_scorer": inspect_maths,
     "inspect multichoice_scorer": inspect_letters,
     "lcb.estimate_pass_at_k": estimates,

@@ -2,8 +2,8 @@
 its metrics. No code of lighteval's runs here unless a module asks for a name that is
 unknown.
 
-- a module: ``tasks``, ``modules``, ``config``, ``grammar``; names that it imports:
-  ``shims``, ``metrics_enum``, ``dynamic_metrics``, ``templates``, ``language``
-- a document: ``documents``, ``data``, ``shots``, ``prompt``; its scores: ``scoring``
+- a module: ``tasks``, ``modules``, ``config``; names that it imports:
+  ``shims``, ``metrics_enum``, ``templates``, ``language``
+- a document: ``documents``, ``data``, ``prompt``; its scores: ``scoring``
 - metrics of a task: ``task_metrics``; all metrics by name: ``metrics``
 """

@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from traceback import walk_stack
 from typing import Any
 
 from pytest_evals.errors import EvalsError
@@ -34,34 +36,24 @@ def grammar_text(given: Any) -> str:
     fields = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
     kind, value = fields.get("type"), fields.get("value")
     if kind in ("json", "json_schema") and isinstance(value, str):
-        value = _read(value)
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            what = f"generation_grammar is not valid JSON: {value!r:.120}"
+            raise EvalsError(what) from None
     if kind in ("json", "json_schema") and isinstance(value, Mapping):
         return json.dumps({"type": "json", "value": value}, sort_keys=True)
     if kind == "regex" and isinstance(value, str):
-        return json.dumps({"type": "regex", "value": _compiled(value)})
+        try:
+            re.compile(value)
+        except re.error as error:
+            what = f"invalid regular expression in generation_grammar ({error})"
+            raise EvalsError(f"{what}: {value!r:.120}") from None
+        return json.dumps({"type": "regex", "value": value})
     raise EvalsError(
         "generation_grammar must have a type (json or regex) and a value (the schema "
         f"or the expression), not {given!r:.120}"
     )
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise EvalsError(
-            f"generation_grammar is not valid JSON: {text!r:.120}"
-        ) from None
-
-
-def _compiled(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise EvalsError(
-            f"invalid regular expression in generation_grammar ({error}): {text!r:.120}"
-        ) from None
-    return text
 
 
 _DEPTH = 40
@@ -79,10 +71,6 @@ class LightevalTaskConfig:
         hf_subset: Configuration of the dataset.
         metrics: Metrics to compute.
         solver: For inspect-ai; ignored, like the next four.
-        scorer: See ``solver``.
-        sample_fields: See ``solver``.
-        sample_to_fewshot: See ``solver``.
-        filter: See ``solver``.
         hf_revision: Revision of the dataset.
         hf_filter: Keeps a row of any split if it returns true.
         hf_avail_splits: Splits to search for few-shot examples.
@@ -93,17 +81,14 @@ class LightevalTaskConfig:
         generation_grammar: JSON schema or regular expression that constrains answers.
         stop_sequence: Strings that end an answer.
         num_samples: Minimum number of answers to each prompt; the maximum of a list.
-        original_num_docs: Ignored, as in lighteval.
-        effective_num_docs: Ignored, as in lighteval.
+        original_num_docs: Ignored, as in lighteval, like ``effective_num_docs``.
         must_remove_duplicate_docs: Whether to drop duplicate documents.
         num_fewshots: Default number of few-shot examples.
         version: Shown in results.
         hf_data_files: Files of the dataset: a name, a list, or either by split. From a
             development version; 0.13.0 does not have this field.
-        metric: Name of ``metrics`` in earlier releases.
-        suite: From earlier releases; ignored.
-        trust_dataset: From earlier releases; ignored.
-        limited_num_docs: From earlier releases; ignored.
+        metric: Name of ``metrics`` in earlier releases; the next three are from them,
+            too, and are ignored.
         frames: File and line of each stack frame of the call, innermost first.
     """
 
@@ -147,13 +132,8 @@ class LightevalTaskConfig:
         pool: Any = self.few_shots_split
         if isinstance(pool, list | tuple) and len(pool) == 1:
             self.few_shots_split = pool[0]  # some of lighteval's tasks pass a list
-        frame, frames = sys._getframe(1), []
-        for _ in range(_DEPTH):
-            frames.append((frame.f_code.co_filename, frame.f_lineno))
-            if frame.f_back is None:
-                break
-            frame = frame.f_back
-        self.frames = tuple(frames)
+        stack = islice(walk_stack(sys._getframe(1)), _DEPTH)
+        self.frames = tuple((one.f_code.co_filename, line) for one, line in stack)
 
     @property
     def full_name(self) -> str:

@@ -47,17 +47,14 @@ class Data:
     def source(self) -> Source:
         """Location of the rows."""
         config = self.config
-        arguments: dict[str, Any] = {}
-        if getattr(config, "hf_data_files", None) is not None:
-            arguments["data_files"] = _plain(config.hf_data_files)
-        if config.hf_revision is not None:
-            arguments["revision"] = config.hf_revision
+        files = _plain(getattr(config, "hf_data_files", None))
+        arguments = {"data_files": files, "revision": config.hf_revision}
         reads_files = config.hf_repo in _FILE_BUILDERS
         named = config.hf_subset or None
         return Source(
             path=config.hf_repo,
             name=None if reads_files and named == "default" else named,
-            arguments=arguments,
+            arguments={k: v for k, v in arguments.items() if v is not None},
             place=self.place,
             data_place=self.place,
             base=self.base,
@@ -116,16 +113,14 @@ class Data:
                 raise self._fault(f"returned {doc!r:.80}, not a Doc")
             doc = Doc(**{name: getattr(doc, name) for name in names})
         if not isinstance(doc.query, str):
-            raise self._fault(
-                f"returned a query that is not a string: {doc.query!r:.80}"
-            )
+            what = f"returned a query that is not a string: {doc.query!r:.80}"
+            raise self._fault(what)
         # Documents scored as a whole have neither (lighteval's wikitext.py).
         doc.choices = [] if doc.choices is None else doc.choices
         doc.gold_index = [] if doc.gold_index is None else doc.gold_index
         if not isinstance(doc.choices, list | tuple):
-            raise self._fault(
-                f"returned choices that are not a list: {doc.choices!r:.80}"
-            )
+            what = f"returned choices that are not a list: {doc.choices!r:.80}"
+            raise self._fault(what)
         if not all(map(_is_position, as_list(doc.gold_index))):
             what = f"returned a gold_index that is not an index: {doc.gold_index!r:.80}"
             raise self._fault(what)
@@ -157,11 +152,8 @@ def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
         for name in config.hf_avail_splits or ()
         if name not in config.evaluation_splits and (splits is None or name in splits)
     ]
-    for part in _POOLS:
-        for name in available:
-            if part in name:
-                return str(name)
-    return None
+    found = (name for part in _POOLS for name in available if part in name)
+    return next(found, None)
 
 
 _FIELDS: Mapping[str, tuple[Any, str]] = {
@@ -189,9 +181,9 @@ def _is_position(value: Any) -> bool:
 def _plain(given: Any) -> Any:
     if isinstance(given, Mapping):
         return {key: _plain(value) for key, value in given.items()}
-    return (
-        [str(one) for one in given] if isinstance(given, list | tuple) else str(given)
-    )
+    if isinstance(given, list | tuple):
+        return [str(one) for one in given]
+    return None if given is None else str(given)
 
 
 def _copied(value: Any) -> Any:

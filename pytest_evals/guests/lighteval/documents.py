@@ -8,7 +8,7 @@ the task is collected, because it may skip rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from random import Random
@@ -154,7 +154,7 @@ class TaskDocuments:
         images = _images(doc)
         if SamplingMethod.GENERATIVE in metrics.methods:
             sampling = self._sampling(doc)
-            merged = tuple(sorted((*sampling.options, *_request_options(doc))))
+            merged = tuple(sorted((*sampling.options, *images, *_grammar(doc))))
             sampling = replace(sampling, options=merged)
             requests += sampling.requests(prompt, metrics.n_samples)
         if SamplingMethod.LOGPROBS in metrics.methods:
@@ -162,15 +162,19 @@ class TaskDocuments:
             pairs = [Loglikelihood(prompt, choice) for choice in choices]
             requests += [with_images(pair, images) for pair in pairs]
             if metrics.needs_unconditioned:
-                query = _unconditioned_query(doc)
+                if (query := doc.unconditioned_query) is None:
+                    raise DocumentError(
+                        "PMI normalization scores the choices without the question; "
+                        'set unconditioned_query of the Doc, such as "Answer:"'
+                    )
                 requests += [Loglikelihood(query, choice) for choice in choices]
         if SamplingMethod.PERPLEXITY in metrics.methods:
             requests.append(Rolling(doc.query))
         return tuple(requests)
 
     def _sampling(self, doc: Doc) -> Sampling:
-        arguments: dict[str, Any] = {"until": list(doc.stop_sequences or ())}
-        arguments["max_gen_toks"] = doc.generation_size or _SIZE
+        size, stops = doc.generation_size or _SIZE, list(doc.stop_sequences or ())
+        arguments = {"until": stops, "max_gen_toks": size}
         try:
             sampling, warnings = read_sampling(arguments, self._options.gen_kwargs, "")
         except EvalsError as error:
@@ -213,11 +217,8 @@ class _LoadedDataset:
         if config.must_remove_duplicate_docs:
             built = _distinct(built)
         if not built:
-            what = (
-                "no documents: the splits are empty, or the prompt function skips "
-                "all rows"
-            )
-            raise TaskFileError([Problem(what, data.place)])
+            what = "the splits are empty, or the prompt function skips all rows"
+            raise TaskFileError([Problem(f"no documents: {what}", data.place)])
         ids = self._ids(built)
         random = Random(_ORDER)
         order = list(range(len(built)))
@@ -267,9 +268,8 @@ class _LoadedDataset:
         docs: list[Doc] = []
         for one in built:
             if isinstance(one.doc, FieldError):
-                what = (
-                    f"{one.doc.problem.what} (row {one.number} of split {one.split!r})"
-                )
+                row = f"row {one.number} of split {one.split!r}"
+                what = f"{one.doc.problem.what} ({row})"
                 raise TaskFileError([Problem(what, data.place)])
             docs.append(one.doc)
         at = {(one.split, one.number): i for i, one in enumerate(built)}
@@ -278,14 +278,13 @@ class _LoadedDataset:
         return Pool(docs, own)
 
 
-def _request_options(doc: Doc) -> Iterator[tuple[str, Any]]:
-    """Options of a request that come from the document."""
-    yield from _images(doc)
-    if doc.generation_grammar is not None:
-        try:
-            yield GRAMMAR, grammar_text(doc.generation_grammar)
-        except EvalsError as error:
-            raise DocumentError(str(error)) from None
+def _grammar(doc: Doc) -> tuple[tuple[str, Any], ...]:
+    if doc.generation_grammar is None:
+        return ()
+    try:
+        return ((GRAMMAR, grammar_text(doc.generation_grammar)),)
+    except EvalsError as error:
+        raise DocumentError(str(error)) from None
 
 
 def _images(doc: Doc) -> tuple[tuple[str, Any], ...]:
@@ -316,15 +315,6 @@ def _choices(doc: Doc) -> list[str]:
         if not isinstance(choice, str):
             raise DocumentError(f"choices must be strings, not {choice!r:.80}")
     return doc.choices
-
-
-def _unconditioned_query(doc: Doc) -> str:
-    if doc.unconditioned_query is None:
-        raise DocumentError(
-            "PMI normalization scores the choices without the question; set "
-            'unconditioned_query of the Doc, such as "Answer:"'
-        )
-    return doc.unconditioned_query
 
 
 def _size(doc: Doc | FieldError) -> int:

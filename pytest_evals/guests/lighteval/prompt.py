@@ -195,12 +195,7 @@ def _query(doc: Doc) -> str:
 
 
 def _answer(shot: Doc) -> str:
-    """The first correct answer of a few-shot example.
-
-    Raises:
-        DocumentError: It has none.
-        IndexError: Its gold index is out of range.
-    """
+    """The first correct answer of a few-shot example."""
     golds = shot.get_golds()
     if not golds:
         raise DocumentError(

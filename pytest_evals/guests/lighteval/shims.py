@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.core.threads import OvertimeError, time_limit
-from pytest_evals.guests.lighteval import dynamic_metrics
+from pytest_evals.guests.lighteval import metrics_enum
 from pytest_evals.guests.lighteval.config import (
     LightevalTaskConfig,
     TextGenerationInputGrammarType,
@@ -39,11 +39,7 @@ from pytest_evals.guests.lighteval.metrics import (
     repeats,
     rouge,
 )
-from pytest_evals.guests.lighteval.metrics_enum import (
-    MajAtK,
-    Metrics,
-    extend_enum,
-)
+from pytest_evals.guests.lighteval.metrics_enum import Metrics, extend_enum
 from pytest_evals.guests.lighteval.templates import formulation, literals, questions
 from pytest_evals.guests.lighteval.templates.formulation import (
     get_metrics_for_formulation,
@@ -51,7 +47,12 @@ from pytest_evals.guests.lighteval.templates.formulation import (
 )
 from pytest_evals.scorers import reasoning_tags
 from pytest_evals.scorers.code_eval import pass_at_k
-from pytest_evals.scorers.custom_metrics import judge_lm, metric, response
+from pytest_evals.scorers.custom_metrics import aggregation, judge_lm, metric, response
+
+
+def _names(module: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in names}
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,17 +82,13 @@ TEMPLATES: Mapping[str, Mapping[str, Any]] = {
         for module, (kind, function) in _FUNCTIONS.items()
     },
     f"{_HOME}.utils": {},
-    f"{_HOME}.utils.formatting_utils": {
-        "capitalize": literals.capitalize,
-        "decapitalize": literals.decapitalize,
-    },
+    f"{_HOME}.utils.formatting_utils": _names(literals, "capitalize", "decapitalize"),
     f"{_HOME}.utils.formulation": {
         name: getattr(formulation, name) for name in formulation.__all__
     },
-    f"{_HOME}.utils.translation_literals": {
-        "TRANSLATION_LITERALS": literals.TRANSLATION_LITERALS,
-        "TranslationLiterals": literals.TranslationLiterals,
-    },
+    f"{_HOME}.utils.translation_literals": _names(
+        literals, "TRANSLATION_LITERALS", "TranslationLiterals"
+    ),
 }
 """Module → its names."""
 
@@ -202,57 +199,52 @@ _METRIC_CLASSES = {
     "MetricCategory": _LEGACY_CATEGORIES,
     "MetricUseCase": _AnyName(),
 }
-_SAMPLE = {
-    name: getattr(module, name)
-    for module in (choices, judges, matches, neural, rouge)
-    for name in module.__all__
-} | {
-    "AvgAtN": repeats.AvgAtN,
-    "GPassAtK": repeats.GPassAtK,
-    "MajAtK": MajAtK,
-    "MajAtN": repeats.MajAtN,
-    "PassAtK": repeats.PassAtK,
-    "SamplingMetric": repeats.SamplingMetric,
-    "JudgeLM": judge_lm.JudgeLM,
-    "SampleLevelComputation": metric.SampleLevelComputation,
-    "Doc": Doc,
-    "ModelResponse": response.ModelResponse,
+_COMPUTATIONS = (
+    (choices, "MRR", "AccGoldLikelihood", "LoglikelihoodAcc", "best_choice"),
+    (choices, "NormalizedMultiChoiceProbability", "Probability", "Recall"),
+    (choices, "TruthfulqaMCMetrics", "gold_indices"),
+    (judges, "JudgeLLM", "JudgeLLMHLE", "JudgeLLMMTBench", "JudgeLLMMixEval"),
+    (judges, "JudgeLLMSimpleQA"),
+    (judge_lm, "JudgeLM"),
+    (matches, "DropMetrics", "ExactMatches", "F1_score", "StringDistance"),
+    (metric, "SampleLevelComputation"),
+    (metrics_enum, "MajAtK"),
+    (neural, "BLEURT", "BertScore", "Faithfulness"),
+    (repeats, "AvgAtN", "GPassAtK", "MajAtN", "PassAtK", "SamplingMetric"),
+    (rouge, "BLEU", "ROUGE", "Extractiveness", "SourceMetric", "fragment_lengths"),
+    (response, "ModelResponse"),
+)
+_SAMPLE = {"Doc": Doc} | {
+    name: getattr(home, str(name)) for home, *names in _COMPUTATIONS for name in names
 }
-_CORPUS = {name: getattr(corpus, name) for name in corpus.__all__} | {
-    "CorpusLevelComputation": metric.CorpusLevelComputation,
+_CORPUS = {
+    **_names(corpus, "CorpusLevelF1Score", "CorpusLevelPerplexityMetric"),
+    **_names(corpus, "CorpusLevelTranslationMetric", "FlatMean", "MatthewsCorrCoef"),
+    **_names(corpus, "matthews_corrcoef"),
+    **_names(metric, "CorpusLevelComputation"),
 }
-_PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
-    "Preparator": metric.Preparator,
+_PREPARATORS = {
+    **_names(aggregation, "GenerativeCorpusMetricInput", "NamedPair"),
+    **_names(metric, "Preparator"),
+    **_names(preparators, "CorpusMetricInput", "LogprobCorpusMetricInput"),
+    **_names(preparators, "GenerativePreparator", "LoglikelihoodPreparator"),
+    **_names(preparators, "PerplexityCorpusMetricInput", "PerplexityPreparator"),
+    **_names(preparators, "TargetPerplexityPreparator", "count_units"),
 }
 _NORMALIZERS = {
     **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
-    "LogProbCharNorm": choices.LogProbCharNorm,
-    "LogProbNormalization": choices.LogProbNormalization,
-    "LogProbPMINorm": choices.LogProbPMINorm,
-    "LogProbTokenNorm": choices.LogProbTokenNorm,
-    "get_multilingual_normalizer": normalizers.get_multilingual_normalizer,
-    "math_normalizer": normalizers.math_normalizer,
-    "normalize_log_probs": choices.normalize_log_probs,
-    "remove_articles": normalizers.remove_articles,
-    "remove_punc": normalizers.remove_punc,
+    **_names(choices, "LogProbCharNorm", "LogProbNormalization", "LogProbPMINorm"),
+    **_names(choices, "LogProbTokenNorm", "normalize_log_probs"),
+    **_names(normalizers, "get_multilingual_normalizer", "remove_articles"),
 }
 _DYNAMIC = {
-    **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
-    "ExprExtractionConfig": extraction.ExprExtractionConfig,
+    **{k: v for k, v in vars(metrics_enum).items() if k.lower().endswith("metric")},
     "ExtractionTarget": Any,
-    "IndicesExtractionConfig": extraction.IndicesExtractionConfig,
-    "LatexExtractionConfig": extraction.LatexExtractionConfig,
-    "MultilingualExtractiveMatchMetric": (
-        extractive_match.MultilingualExtractiveMatchMetric
-    ),
-    "SampleLevelMetric": metric.SampleLevelMetric,
-    "extract_target_from_pred": extractive_match.extract_target_from_pred,
-    "get_extraction_regexes": extractive_match.get_extraction_regexes,
+    **_names(extraction, "ExprExtractionConfig", "IndicesExtractionConfig"),
+    **_names(extraction, "LatexExtractionConfig"),
+    **_names(extractive_match, "extract_target_from_pred", "get_extraction_regexes"),
 }
-_JUDGES = {
-    "JudgeLM": judge_lm.JudgeLM,
-    "dict_of_lists_to_list_of_dicts": judge_lm.dict_of_lists_to_list_of_dicts,
-}
+_JUDGES = _names(judge_lm, "JudgeLM", "dict_of_lists_to_list_of_dicts")
 _TASK = {
     "LightevalTaskConfig": LightevalTaskConfig,
     "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
@@ -290,10 +282,9 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.metrics.utils": {},
     "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
     "lighteval.metrics.utils.llm_as_judge": _JUDGES,
-    "lighteval.metrics.utils.math_comparison": {
-        "compare_gold_target": extractive_match.compare_gold_target,
-        "sympy_expr_eq": extractive_match.sympy_expr_eq,
-    },
+    "lighteval.metrics.utils.math_comparison": _names(
+        extractive_match, "compare_gold_target", "sympy_expr_eq"
+    ),
     "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
     "lighteval.models": {},
     "lighteval.models.model_output": dict.fromkeys(
@@ -321,10 +312,9 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.tasks.tasks": {},
     "lighteval.tasks.tasks.lcb": {},
     CODEGEN: {
-        "codegen_metrics": codegen.codegen_metrics,
         "estimate_pass_at_k": pass_at_k,
-        "extract_code": codegen.extract_code,
-        "translate_private_test_cases": codegen.translate_private_test_cases,
+        **_names(codegen, "codegen_metrics", "extract_code"),
+        **_names(codegen, "translate_private_test_cases"),
     },
     "lighteval.tasks.tasks_prompt_formatting": _LETTERS,
     **TEMPLATES,

@@ -140,10 +140,9 @@ def _definition(metric: Metric) -> dict[str, Any]:
         "metric": names[0] if len(names) == 1 else names,
         "category": metric.category.value,
         "class": getattr(computation, "__name__", type(computation).__name__),
-        "arguments": {key: _stable(value) for key, value in arguments.items()},
+        # The address of an object differs between processes.
+        "arguments": {
+            key: value.partition(" at 0x")[0] if isinstance(value, str) else value
+            for key, value in arguments.items()
+        },
     }
-
-
-def _stable(value: Any) -> Any:
-    """Remove the address of an object, which differs between processes."""
-    return value.partition(" at 0x")[0] if isinstance(value, str) else value

@@ -56,7 +56,12 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
     problems: list[Problem] = []
     tasks: list[Task] = []
     families = _families(configs)
-    for *earlier, config in _by_name(configs):
+    # The last entry of each name is used, as in lighteval.
+    by_name: dict[Any, list[Any]] = {}
+    for config in configs:
+        key = config.name if isinstance(config.name, str) else id(config)
+        by_name.setdefault(key, []).append(config)
+    for *earlier, config in by_name.values():
         place = Place(path, line_of(config, str(path)))
         name = config.name if isinstance(config.name, str) else ""
         tags = tuple(family for family in (_family(name),) if family in families)
@@ -84,7 +89,8 @@ def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
         what = f"{TABLE} must be a list of tasks, not {table!r:.80}"
         raise TaskFileError([Problem(what, Place(path))])
     for entry in table:
-        if not is_config(entry):
+        # Ours, or of an installed lighteval.
+        if not hasattr(entry, "name") or not hasattr(entry, "prompt_function"):
             what = f"{TABLE} contains {entry!r:.80}, which is not a LightevalTaskConfig"
             raise TaskFileError([Problem(what, Place(path))])
     if not table:
@@ -106,15 +112,6 @@ def _check_execution(
     if found.in_sandbox and not sandbox.may_run(consents=allow_unsafe_code):
         what = "the metrics of this module execute model output"
         raise TaskFileError([Problem(what, Place(path), sandbox.remedy)])
-
-
-def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
-    """Group entries by name; the last one of each name is used, as in lighteval."""
-    by_name: dict[Any, list[Any]] = {}
-    for config in configs:
-        key = config.name if isinstance(config.name, str) else id(config)
-        by_name.setdefault(key, []).append(config)
-    yield from by_name.values()
 
 
 def _family(name: str) -> str:
@@ -142,10 +139,6 @@ _OF_EXACT_MATCH = {
     "case": _NORMALIZE,
     "punctuation": _NORMALIZE,
 }
-
-
-def _remedies(metrics: Sequence[str]) -> Mapping[str, str]:
-    return _REMEDIES | (_OF_EXACT_MATCH if "em" in metrics else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +178,8 @@ class _Reader:
         if is_one_of_several:
             tail = "" if variant.shots is not None else f"|{n_shots}"
             name, tags = f"{name}{variant}{tail}", (*tags, name)
+        core_metrics = tuple(scorer.core_metrics())
+        has_em = any(one.name == "em" for one in core_metrics)
         dumped = self._dumped(measured, n_shots, output_type)
         listed = ", ".join(map(str, self.overridden))
         override = f"duplicate task name: this definition overrides {listed}"
@@ -197,7 +192,7 @@ class _Reader:
             follow_up=scorer.follow_up if scorer.models else None,
             models=scorer.models,
             score=scorer,
-            metrics=tuple(scorer.core_metrics()),
+            metrics=core_metrics,
             output_type=output_type,
             overall=OVERALL,
             tags=tags,
@@ -206,7 +201,7 @@ class _Reader:
             repeats=measured.n_samples,
             reasoning_tags=() if options.reasoning_tags == () else None,
             config=masked(dumped),
-            remedies=_remedies([one.name for one in scorer.core_metrics()]),
+            remedies=_REMEDIES | (_OF_EXACT_MATCH if has_em else {}),
             warnings=lambda: (
                 *notes,
                 *measured.warnings,
@@ -253,11 +248,8 @@ def _groups(
         for family in families.intersection(task.tags):
             by_family.setdefault(family, []).append(task)
     for family, members in by_family.items():
-        names = [
-            metric.name
-            for metric in members[0].metrics
-            if all(_measures(task, metric.name) for task in members)
-        ]
+        each = [[metric.name for metric in task.metrics] for task in members]
+        names = [name for name in each[0] if all(name in one for one in each)]
         if names and len(members) > 1 and options.takes([family]):
             yield Group(
                 name=family,
@@ -268,15 +260,6 @@ def _groups(
                     for name in names
                 ),
             )
-
-
-def _measures(task: Task, name: str) -> bool:
-    return any(metric.name == name for metric in task.metrics)
-
-
-def is_config(given: Any) -> bool:
-    """Whether a value is a task: ours, or of an installed lighteval."""
-    return hasattr(given, "name") and hasattr(given, "prompt_function")
 
 
 def config_problems(config: Any) -> Iterator[tuple[str, str]]:

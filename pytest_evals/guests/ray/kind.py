@@ -19,9 +19,6 @@ from pytest_evals.models.spec import ModelSpec
 def _check_ready(spec: ModelSpec) -> None:
     """Check that Ray is installed. The model's own requirements apply to the cluster's
     nodes, not to this machine.
-
-    Raises:
-        MissingExtraError: ray is not installed.
     """
     del spec
     if find_spec("ray") is None:
@@ -29,14 +26,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Start the replicas of a spec, and wait for the first one.
-
-    Raises:
-        OptionError: The spec has a mistake.
-        MissingExtraError: ray is not installed.
-        ModelError: There is no such cluster, it has no room, or a replica cannot open
-            the model.
-    """
+    """Start the replicas of a spec, and wait for the first one."""
     settings, inner = read_settings(spec), inner_spec(spec)
     _check_ready(spec)
     from pytest_evals.guests.ray.model import RayModel

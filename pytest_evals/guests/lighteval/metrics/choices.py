@@ -19,18 +19,6 @@ from pytest_evals.guests.lighteval.metrics.reductions import (
 from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
-__all__ = [
-    "MRR",
-    "AccGoldLikelihood",
-    "LoglikelihoodAcc",
-    "NormalizedMultiChoiceProbability",
-    "Probability",
-    "Recall",
-    "TruthfulqaMCMetrics",
-    "best_choice",
-    "gold_indices",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LogProbCharNorm:

@@ -229,10 +229,7 @@ def _same_line(printed: str, expected: str) -> bool:
     if printed.strip() == expected.strip():
         return True
     try:
-        return _decimals(printed) == _decimals(expected)
+        one, other = ([*map(Decimal, x.split())] for x in (printed, expected))
     except InvalidOperation:
         return False
-
-
-def _decimals(line: str) -> list[Decimal]:
-    return [Decimal(word) for word in line.split()]
+    return one == other

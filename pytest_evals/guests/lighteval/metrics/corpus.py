@@ -7,31 +7,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, Literal
 
 from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError, unknown_name
-from pytest_evals.scorers import agreement, totals
+from pytest_evals.scorers import agreement
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
 from pytest_evals.scorers.bootstrap import (
-    resampled_matthews,
-    resampled_perplexity,
     resampled_scores,
 )
-from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
+from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Libraries
-
-__all__ = [
-    "CorpusLevelF1Score",
-    "CorpusLevelPerplexityMetric",
-    "CorpusLevelTranslationMetric",
-    "FlatMean",
-    "MatthewsCorrCoef",
-    "matthews_corrcoef",
-]
 
 
 class CorpusMetric(CorpusLevelComputation):
@@ -42,19 +31,14 @@ class CorpusMetric(CorpusLevelComputation):
         raise NotImplementedError
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
-        """Compute the metric over all documents.
-
-        Raises:
-            EvalsError: Values are missing, or have a wrong type.
-        """
+        """Compute the metric over all documents."""
         if not items:
             raise EvalsError("a corpus metric needs at least one document")
         how = self.aggregation()
         return float(how.value(how.read(items)))
 
 
-def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
-    """Check that a name is known."""
+def _check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
     if name not in known:
         raise EvalsError(unknown_name(noun, name, known))
 
@@ -98,7 +82,7 @@ class CorpusLevelF1Score(CorpusMetric):
 
     def __post_init__(self) -> None:
         """Validate the average."""
-        check_choice("average", self.average, ("weighted", "macro", "micro", None))
+        _check_choice("average", self.average, ("weighted", "macro", "micro", None))
 
     def aggregation(self) -> Aggregation:
         """Return the aggregation over counts of label pairs."""
@@ -175,15 +159,7 @@ class MatthewsCorrCoef(CorpusMetric):
 
     def aggregation(self) -> Aggregation:
         """Return the aggregation over counts of label pairs."""
-        return Aggregation(
-            name="matthews_corrcoef",
-            takes="pairs",
-            read=_labels,
-            value=lambda labels: agreement.matthews_corrcoef(*labels),
-            statistic=lambda labels: resampled_matthews(*labels),
-            totals=totals.matthews_totals,
-            span=AGGREGATIONS["matthews_corrcoef"].span,
-        )
+        return replace(AGGREGATIONS["matthews_corrcoef"], read=_labels)
 
 
 def matthews_corrcoef(items: Sequence[Any]) -> float:
@@ -200,23 +176,16 @@ class FlatMean(CorpusMetric):
         return Aggregation(
             name="mean of all",
             read=lambda lists: ([sum(x) for x in lists], [len(x) for x in lists]),
-            value=_share,
-            statistic=lambda sums: resampled_scores(
-                sums, lambda drawn: _share(([drawn[0]], [drawn[1]]))
-            ),
-            totals=lambda sums: Totals(
-                columns=sums,
-                score=lambda drawn: _share(([drawn[0]], [drawn[1]])),
-                is_ratio=True,
-            ),
+            value=lambda columns: _share([sum(column) for column in columns]),
+            statistic=lambda columns: resampled_scores(columns, _share),
+            totals=lambda sums: Totals(columns=sums, score=_share, is_ratio=True),
         )
 
 
-def _share(sums: tuple[Sequence[float], Sequence[float]]) -> float:
-    above, below = sums
-    if not sum(below):
+def _share(sums: Sequence[float]) -> float:
+    if not sums[1]:
         raise EvalsError("the lists of all documents are empty")
-    return sum(above) / sum(below)
+    return sums[0] / sums[1]
 
 
 _PERPLEXITIES = ("perplexity", "weighted_perplexity", "bits_per_byte")
@@ -235,7 +204,7 @@ class CorpusLevelPerplexityMetric(CorpusMetric):
 
     def __post_init__(self) -> None:
         """Validate the type."""
-        check_choice("perplexity", self.metric_type, _PERPLEXITIES)
+        _check_choice("perplexity", self.metric_type, _PERPLEXITIES)
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
         """Compute the perplexity; NaN for no documents with ``perplexity``."""
@@ -246,25 +215,15 @@ class CorpusLevelPerplexityMetric(CorpusMetric):
         """Return the aggregation over log-probabilities and lengths."""
         known = AGGREGATIONS[self.metric_type]
         if self.metric_type == "perplexity":
-            return Aggregation(
-                name="perplexity",
-                takes="pairs",
-                read=lambda pairs: [pair[0] for pair in pairs],
-                value=known.value,
-                statistic=resampled_perplexity,
-                totals=known.totals,
-                span=known.span,
+            return replace(
+                known, takes="pairs", read=lambda pairs: [pair[0] for pair in pairs]
             )
-        return Aggregation(
-            name=known.name,
-            takes="pairs",
-            read=known.read,
+        return replace(
+            known,
             value=partial(_per_unit, known.value),
             statistic=lambda pairs: resampled_scores(
                 pairs, lambda sums: known.value(([sums[0]], [sums[1]]))
             ),
-            totals=known.totals,
-            span=known.span,
         )
 
 
@@ -295,8 +254,8 @@ class CorpusLevelTranslationMetric(CorpusMetric):
 
     def __post_init__(self) -> None:
         """Validate both names."""
-        check_choice("translation metric", self.metric_type, list(CORPUS_METRICS))
-        check_choice("lang", self.lang, _LANGUAGES)
+        _check_choice("translation metric", self.metric_type, list(CORPUS_METRICS))
+        _check_choice("lang", self.lang, _LANGUAGES)
 
     @property
     def libraries(self) -> Libraries:
@@ -310,14 +269,9 @@ class CorpusLevelTranslationMetric(CorpusMetric):
 
     def aggregation(self) -> Aggregation:
         """Return the aggregation over counts of n-grams or edits."""
-        return Aggregation(
-            name=self.metric_type,
-            takes="pairs",
+        return replace(
+            AGGREGATIONS[self.metric_type],
             read=lambda items: Corpus(self.metric_type, self._texts(items), self.lang),
-            value=Corpus.score,
-            statistic=Corpus.resampled,
-            totals=Corpus.totals,
-            span=SPANS[self.metric_type],
         )
 
     def _texts(self, items: Sequence[Any]) -> list[tuple[list[str], str]]:

@@ -17,19 +17,10 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.aggregations import Aggregation, from_function
-from pytest_evals.scorers.custom_metrics.aggregation import mean
 from pytest_evals.scorers.custom_metrics.judge_lm import Reader, Template
 from pytest_evals.scorers.custom_metrics.judged import JudgeLLM
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
-
-__all__ = [
-    "JudgeLLM",
-    "JudgeLLMHLE",
-    "JudgeLLMMTBench",
-    "JudgeLLMMixEval",
-    "JudgeLLMSimpleQA",
-]
 
 
 def simpleqa_score(reply: str) -> float | None:
@@ -39,27 +30,9 @@ def simpleqa_score(reply: str) -> float | None:
     return {"A": 1.0, "B": 0.0, "C": 0.0}.get(letter)
 
 
-def flow_score(reply: str) -> float | None:
-    """Parse the digit between Flow-Judge's tags."""
-    found = re.search(r"<score>\s(\d)\s</score>", reply)
-    return int(found[1]) if found else None
-
-
 def tagged_score(reply: str) -> float | None:
     """Parse the number between score tags, with any whitespace."""
     found = re.search(r"<score>\s*(\d+(?:\.\d+)?)\s*</score>", reply)
-    return float(found[1]) if found else None
-
-
-def bracketed_verdict(reply: str) -> float | None:
-    """Parse a 0 or 1 in double brackets."""
-    found = re.search(r"\[\[([01])\]\]", reply)
-    return int(found[1]) if found else None
-
-
-def bracketed_number(reply: str) -> float | None:
-    """Parse a number with one decimal in double brackets."""
-    found = re.search(r"\[\[(\d\.\d)\]\]", reply)
     return float(found[1]) if found else None
 
 
@@ -71,11 +44,6 @@ def hle_verdict(reply: str) -> tuple[int, float] | None:
         return None
     confidence = float(sure[1]) if sure else 100.0
     return int(correct[1].lower() == "yes"), min(100.0, confidence)
-
-
-def mean_dv_5(x: Sequence[float]) -> float:
-    """Return the mean of ratings from 0 to 5, as a fraction."""
-    return mean(x) / 5
 
 
 def _user(text: str) -> list[dict[str, str]]:
@@ -155,49 +123,11 @@ def calibration_error(confidence: Sequence[float], correct: Sequence[float]) -> 
     n_bins = max(1, len(pairs) // BIN)
     total = 0.0
     for i in range(n_bins):
-        end = (i + 1) * BIN if i + 1 < n_bins else len(pairs)
-        part = pairs[i * BIN : end]
-        total += len(part) / len(pairs) * _distance(part) ** 2
+        part = pairs[i * BIN : (i + 1) * BIN if i + 1 < n_bins else None]
+        n = len(part)
+        distance = sum(sure for sure, _ in part) / n - sum(x for _, x in part) / n
+        total += n / len(pairs) * distance**2
     return float(total**0.5)
-
-
-def calib_err(
-    confidence: Sequence[float],
-    correct: Sequence[float],
-    p: str = "2",
-    beta: int = BIN,
-) -> float:
-    """Return lighteval's calibration error; -1 with fewer answers than one bin.
-
-    Args:
-        confidence: Confidence, on the scale of ``correct``.
-        correct: 1 or 0 per answer.
-        p: Norm over bins: ``1``, ``2`` or ``infty``.
-        beta: Answers per bin.
-    """
-    import numpy as np
-
-    pairs = list(zip(confidence, correct, strict=True))
-    if len(pairs) < beta:
-        return -1
-    # NumPy's sort order assigns ties to bins.
-    pairs = [pairs[i] for i in np.argsort(np.array(confidence))]
-    total = 0.0
-    for i in range(len(pairs) // beta - 1):
-        part = pairs[i * beta : (i + 1) * beta]
-        share, distance = len(part) / len(pairs), _distance(part)
-        if p == "2":
-            total += share * distance**2
-        elif p == "1":
-            total += share * distance
-        else:
-            total = max(total, distance)
-    return float(total**0.5 if p == "2" else total)
-
-
-def _distance(part: Sequence[tuple[float, float]]) -> float:
-    n = len(part)
-    return abs(sum(c for c, _ in part) / n - sum(right for _, right in part) / n)
 
 
 @dataclass(frozen=True)
@@ -269,11 +199,7 @@ class JudgeLLMMTBench(JudgeLLM):
     judge_backend: str = "vllm"
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """Return the rating of each turn, from 1 to 10.
-
-        Raises:
-            DocumentError: There are fewer answers than turns.
-        """
+        """Return the rating of each turn, from 1 to 10."""
         specific = doc.specific or {}
         turns = list(specific.get("multi_turn_queries") or [doc.query])
         answers = list(model_response.final_text)
@@ -282,23 +208,15 @@ class JudgeLLMMTBench(JudgeLLM):
                 f"expected one answer for each of {len(turns)} turns, got "
                 f"{len(answers)}"
             )
-        answers = answers[: len(turns)]
-        golds = list(specific.get("reference") or [])
-        golds += [None] * (len(turns) - len(golds))
+        n, answers = len(turns), answers[: len(turns)]
+        golds = [*(specific.get("reference") or []), *[None] * n][:n]
+        pairs = zip(turns, answers, strict=True)
+        talk = [f"User: {turn}\nAssistant: {answer}" for turn, answer in pairs]
+        earlier = ["\n".join(talk[:i]) for i in range(n)]
         scores, _, _ = self.judge.evaluate_answer_batch(
-            turns,
-            answers,
-            [None] * len(turns),
-            golds[: len(turns)],
-            talk=[_talk(turns[:i], answers[:i]) for i in range(len(turns))],
+            turns, answers, [None] * n, golds, talk=earlier
         )
-        names = (f"judge_score_turn_{i + 1}" for i in range(len(turns)))
-        return dict(zip(names, scores, strict=True))
-
-
-def _talk(turns: Sequence[str], answers: Sequence[str]) -> str:
-    pairs = zip(turns, answers, strict=True)
-    return "\n".join(f"User: {turn}\nAssistant: {answer}" for turn, answer in pairs)
+        return {f"judge_score_turn_{i + 1}": score for i, score in enumerate(scores)}
 
 
 @dataclass

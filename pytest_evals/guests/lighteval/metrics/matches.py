@@ -37,14 +37,6 @@ from pytest_evals.guests.lighteval.metrics.reductions import (
 from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
-__all__ = [
-    "DropMetrics",
-    "ExactMatches",
-    "F1_score",
-    "StringDistance",
-]
-
-
 _TYPES: Mapping[str, Callable[[str, str], bool]] = {
     "full": eq,
     "prefix": str.startswith,

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BLEURT", "BertScore", "Faithfulness"]
-
 BATCH = 20
 """Batch size."""
 
@@ -76,13 +74,9 @@ class PairClassifier:
         found: list[list[float]] = []
         for start in range(0, len(pairs), BATCH):
             first, second = zip(*pairs[start : start + BATCH], strict=True)
+            how = {"padding": True, "truncation": True, "return_tensors": "pt"}
             encoded = self._tokenizer(
-                list(first),
-                list(second),
-                padding=True,
-                truncation=True,
-                max_length=max_tokens,
-                return_tensors="pt",
+                list(first), list(second), max_length=max_tokens, **how
             ).to(self._model.device)
             with torch.inference_mode():
                 found += self._model(**encoded).logits.float().tolist()
@@ -105,11 +99,8 @@ class TokenEncoder:
         self._tokenizer, self._model = _with_tokenizer("AutoModel", name)
 
     def __call__(self, text: str, layer: int) -> TokenVectors:
-        """The embeddings of a string's tokens.
-
-        Args:
-            text: The text, truncated to the maximum length of the model.
-            layer: Which layer's output; 0 is the embedding.
+        """The embeddings of a string's tokens, truncated to the maximum length of the
+        model, from a layer's output; layer 0 is the embedding.
 
         Raises:
             ModelError: The model has not so many layers.
@@ -144,8 +135,7 @@ def _reader(kind: str, name: str) -> Any:
 def _loaded(kind: str, name: str) -> Any:
     """Return the model or the error, so that errors are cached, too."""
     try:
-        kinds = {"pairs": PairClassifier, "tokens": TokenEncoder}
-        return kinds[kind](name)
+        return {"pairs": PairClassifier, "tokens": TokenEncoder}[kind](name)
     except EvalsError as error:
         return error
 

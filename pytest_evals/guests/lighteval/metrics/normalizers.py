@@ -81,17 +81,13 @@ def without_articles(text: str) -> str:
 def helm_normalizer(text: str) -> str:
     """Normalize for HELM's quasi-exact match: lower case, no punctuation, no articles,
     numbers as floats. Text is split at hyphens, so minus signs are lost."""
-    return _helm(text, lambda token: token if is_number(token) else _bare(token))
+    return _helm(text, lambda x: x if is_number(x) else without_punctuation(x))
 
 
 def helm_normalizer_published(text: str) -> str:
     """Like :func:`helm_normalizer` with lighteval's bug: punctuation is removed first,
     so "1.0" becomes "10.0"."""
-    return _helm(text, _bare)
-
-
-def _bare(token: str) -> str:
-    return without_punctuation(token)
+    return _helm(text, without_punctuation)
 
 
 def is_number(text: str) -> bool:
@@ -148,7 +144,94 @@ def remove_punc(text: str) -> str:
     )
 
 
-_MODULE = "pytest_evals.guests.lighteval.metrics.normalizers"
+_SPELLINGS = (
+    ("\n", ""),
+    ("\\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    ("\\left", ""),
+    ("\\right", ""),
+    ("^{\\circ}", ""),
+    ("^\\circ", ""),
+    ("\\$", ""),
+)
+
+
+def math_normalizer(text: str) -> str:
+    """Return the normalized content of the last ``\\boxed{…}``; empty without one."""
+    inner = boxed(text)
+    return "" if inner is None else _normalized(inner)
+
+
+def boxed(text: str) -> str | None:
+    """Return the content of the last ``\\boxed{…}``; ``None`` if it is missing or has
+    no matching braces. With a space before the brace, the braces are included.
+    """
+    start = text.rfind("\\boxed")
+    end = _closing(text, start) if start >= 0 else None
+    if end is None:
+        return None
+    if text.startswith("\\boxed ", start):
+        return text[start + len("\\boxed ") : end + 1]
+    opened = start + len("\\boxed")
+    return text[opened + 1 : end] if text.startswith("{", opened) else None
+
+
+def _closing(text: str, start: int) -> int | None:
+    depth = 0
+    for at in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if text[at] == "}" and depth == 0:
+            return at
+    return None
+
+
+def _normalized(text: str) -> str:
+    for old, new in _SPELLINGS:
+        text = text.replace(old, new)
+    before, units, _ = text.partition("\\text{ ")
+    text = (before.rstrip() if units else text).replace("\\%", "")
+    text = text.replace(" .", " 0.").replace("{.", "{0.")
+    if text.startswith("."):
+        text = f"0{text}"
+    left, equals, right = text.partition("=")
+    if equals and "=" not in right and len(left) <= 2:
+        text = right
+    text = re.sub(r"\\sqrt(?!\{)(.)", r"\\sqrt{\1}", text, flags=re.DOTALL)
+    text = _with_braced_fractions(text.replace(" ", ""))
+    if text == "0.5":
+        return "\\frac{1}{2}"
+    return _as_fraction(text)
+
+
+def _with_braced_fractions(text: str) -> str:
+    """Convert ``\\frac12`` to ``\\frac{1}{2}``; truncated texts stay unchanged."""
+    first, *parts = text.split("\\frac")
+    out = first
+    for part in parts:
+        if part.startswith("{"):
+            out += f"\\frac{part}"
+        elif len(part) < 2:
+            return text
+        elif part[1] == "{":
+            out += f"\\frac{{{part[0]}}}{part[1:]}"
+        else:
+            out += f"\\frac{{{part[0]}}}{{{part[1]}}}{part[2:]}"
+    return out
+
+
+def _as_fraction(text: str) -> str:
+    """Convert ``3/4`` to ``\\frac{3}{4}``, for integers in canonical form."""
+    above, slash, below = text.partition("/")
+    if not slash or "/" in below:
+        return text
+    try:
+        is_canonical = text == f"{int(above)}/{int(below)}"
+    except ValueError:
+        return text
+    return f"\\frac{{{above}}}{{{below}}}" if is_canonical else text
+
 
 NORMALIZERS: Registry[Normalizer] = Registry(
     "normalizer",
@@ -158,7 +241,7 @@ NORMALIZERS: Registry[Normalizer] = Registry(
         "harness_triviaqa_normalizer": harness_triviaqa_normalizer,
         "helm_normalizer": helm_normalizer,
         "helm_normalizer_published": helm_normalizer_published,
-        "math_normalizer": f"{_MODULE}:math_normalizer",
+        "math_normalizer": math_normalizer,
         "remove_braces": remove_braces,
         "remove_braces_and_strip": remove_braces_and_strip,
         "remove_punc": remove_punc,
@@ -222,32 +305,19 @@ def code_of(language: Any) -> str:
 
 def remove_articles(text: str, language: Any) -> str:
     """Replace the articles of a language by spaces; case-sensitive, as in lighteval."""
-    regex = _article(code_of(language))
-    return regex.sub(" ", text) if regex else text
-
-
-@cache
-def _article(code: str) -> re.Pattern[str] | None:
-    words = _ARTICLES_BY_LANGUAGE.get(code)
-    return re.compile(rf"\b({words})\b") if words else None
+    words = _ARTICLES_BY_LANGUAGE.get(code_of(language))
+    return re.sub(rf"\b({words})\b", " ", text) if words else text
 
 
 def get_multilingual_normalizer(language: Any, lower: bool = True) -> Normalizer:
     """Return a normalizer that removes articles and punctuation, and joins words by
-    single spaces.
-
-    Args:
-        language: As in :func:`code_of`.
-        lower: Whether to convert to lower case.
-    """
+    single spaces."""
     code = code_of(language)
 
     def normalize(text: str) -> str:
         text = remove_punc(remove_articles(text, code))
-        if lower:
-            text = text.lower()
-        words = (word.strip() for word in _tokenizer(code)(text))
-        return " ".join(word for word in words if word)
+        tokens = _tokenizer(code)(text.lower() if lower else text)
+        return " ".join(token.strip() for token in tokens if token.strip())
 
     normalize.__name__ = f"{code}_normalizer"
     return normalize
@@ -298,103 +368,3 @@ def _mecab() -> Tokenizer:
     )
     tagger = mecab.Tagger(f"{dictionary.MECAB_ARGS} -Owakati")
     return lambda text: str(tagger.parse(text)).split()
-
-
-_SPELLINGS = (
-    ("\n", ""),
-    ("\\!", ""),
-    ("\\\\", "\\"),
-    ("tfrac", "frac"),
-    ("dfrac", "frac"),
-    ("\\left", ""),
-    ("\\right", ""),
-    ("^{\\circ}", ""),
-    ("^\\circ", ""),
-    ("\\$", ""),
-)
-
-
-def math_normalizer(text: str) -> str:
-    """Return the normalized content of the last ``\\boxed{…}``; empty without one."""
-    inner = boxed(text)
-    return "" if inner is None else _normalized(inner)
-
-
-def boxed(text: str) -> str | None:
-    """Return the content of the last ``\\boxed{…}``; ``None`` if it is missing or has
-    no matching braces. With a space before the brace, the braces are included.
-    """
-    start = text.rfind("\\boxed")
-    end = _closing(text, start) if start >= 0 else None
-    if end is None:
-        return None
-    if text.startswith("\\boxed ", start):
-        return text[start + len("\\boxed ") : end + 1]
-    opened = start + len("\\boxed")
-    return text[opened + 1 : end] if text.startswith("{", opened) else None
-
-
-def _closing(text: str, start: int) -> int | None:
-    depth = 0
-    for at in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if text[at] == "}" and depth == 0:
-            return at
-    return None
-
-
-def _normalized(text: str) -> str:
-    for old, new in _SPELLINGS:
-        text = text.replace(old, new)
-    text = _without_units(text).replace("\\%", "")
-    text = text.replace(" .", " 0.").replace("{.", "{0.")
-    if text.startswith("."):
-        text = f"0{text}"
-    left, equals, right = text.partition("=")
-    if equals and "=" not in right and len(left) <= 2:
-        text = right
-    text = _with_braced_roots(text).replace(" ", "")
-    text = _with_braced_fractions(text)
-    if text == "0.5":
-        return "\\frac{1}{2}"
-    return _as_fraction(text)
-
-
-def _without_units(text: str) -> str:
-    """Remove the text after the first ``\\text{ ``."""
-    before, units, _ = text.partition("\\text{ ")
-    return before.rstrip() if units else text
-
-
-def _with_braced_roots(text: str) -> str:
-    return re.sub(r"\\sqrt(?!\{)(.)", r"\\sqrt{\1}", text, flags=re.DOTALL)
-
-
-def _with_braced_fractions(text: str) -> str:
-    """Convert ``\\frac12`` to ``\\frac{1}{2}``; truncated texts stay unchanged."""
-    first, *parts = text.split("\\frac")
-    out = first
-    for part in parts:
-        if part.startswith("{"):
-            out += f"\\frac{part}"
-        elif len(part) < 2:
-            return text
-        elif part[1] == "{":
-            out += f"\\frac{{{part[0]}}}{part[1:]}"
-        else:
-            out += f"\\frac{{{part[0]}}}{{{part[1]}}}{part[2:]}"
-    return out
-
-
-def _as_fraction(text: str) -> str:
-    """Convert ``3/4`` to ``\\frac{3}{4}``, for integers in canonical form."""
-    above, slash, below = text.partition("/")
-    if not slash or "/" in below:
-        return text
-    try:
-        whole = int(above), int(below)
-    except ValueError:
-        return text
-    if text != f"{whole[0]}/{whole[1]}":
-        return text
-    return f"\\frac{{{whole[0]}}}{{{whole[1]}}}"

@@ -17,23 +17,9 @@ from pytest_evals.guests.lighteval.metrics.choices import (
 from pytest_evals.guests.lighteval.metrics.reductions import references
 from pytest_evals.scorers.custom_metrics.aggregation import (
     GenerativeCorpusMetricInput,
-    NamedPair,
 )
 from pytest_evals.scorers.custom_metrics.metric import Preparator
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
-
-__all__ = [
-    "CorpusMetricInput",
-    "GenerativeCorpusMetricInput",
-    "GenerativePreparator",
-    "LoglikelihoodPreparator",
-    "LogprobCorpusMetricInput",
-    "NamedPair",
-    "PerplexityCorpusMetricInput",
-    "PerplexityPreparator",
-    "TargetPerplexityPreparator",
-    "count_units",
-]
 
 
 class CorpusMetricInput:
@@ -65,19 +51,15 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 }
 
 
-def _unit(name: str) -> Callable[[str], int]:
-    if name not in _UNITS:
-        raise EvalsError(unknown_name("units_type", name, list(_UNITS)))
-    return _UNITS[name]
-
-
 def count_units(text: str, units_type: str) -> int:
     """Count the words or bytes of a text.
 
     Raises:
         EvalsError: The unit is unknown.
     """
-    return _unit(units_type)(text)
+    if units_type not in _UNITS:
+        raise EvalsError(unknown_name("units_type", units_type, list(_UNITS)))
+    return _UNITS[units_type](text)
 
 
 @dataclass(frozen=True)
@@ -104,18 +86,13 @@ class LoglikelihoodPreparator(Preparator):
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> LogprobCorpusMetricInput:
-        """Return the positions of the choices.
-
-        Raises:
-            DocumentError: Correct choices or log-probabilities are missing.
-        """
+        """Return the positions of the choices."""
         golds = gold_indices(doc)
         if not golds:
             raise DocumentError("the document has no correct choice")
         best = best_choice(document_logprobs(model_response))
-        return LogprobCorpusMetricInput(
-            golds[0] if self.is_single_token else golds, best
-        )
+        expected = golds[0] if self.is_single_token else golds
+        return LogprobCorpusMetricInput(expected, best)
 
 
 @dataclass(frozen=True)
@@ -130,7 +107,7 @@ class PerplexityPreparator(Preparator):
 
     def __post_init__(self) -> None:
         """Validate the unit."""
-        _unit(self.units_type)
+        count_units("", self.units_type)
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
@@ -159,6 +136,5 @@ class TargetPerplexityPreparator(PerplexityPreparator):
         logprobs = document_logprobs(model_response)
         if not self.published:
             logprobs = [logprobs[gold] for gold in gold_indices(doc)]
-        return PerplexityCorpusMetricInput(
-            sum(logprobs), count_units(text, self.units_type)
-        )
+        length = count_units(text, self.units_type)
+        return PerplexityCorpusMetricInput(sum(logprobs), length)

@@ -28,8 +28,6 @@ from pytest_evals.guests.lighteval.metrics.reductions import (
 from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
-__all__ = ["BLEU", "ROUGE", "Extractiveness", "SourceMetric", "fragment_lengths"]
-
 
 @dataclass(frozen=True)
 class SourceMetric(SampleLevelComputation):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_evals.guests.lighteval.dynamic_metrics import LogLikelihoodAccMetric
+from pytest_evals.guests.lighteval.metrics_enum import LogLikelihoodAccMetric
 from pytest_evals.scorers.custom_metrics.metric import Metric
 
 __all__ = [

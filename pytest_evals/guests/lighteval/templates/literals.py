@@ -32,12 +32,11 @@ A9C8-A9C9 AA5D-AA5F AAF0-AAF1 ABEB FE52 FE56-FE57 FF01 FF0E FF1F FF61 10A56-10A5
 (``tasks/templates/utils/formatting_utils.py``)."""
 
 
-def _characters(run: str) -> str:
-    first, _, last = run.partition("-")
-    return "".join(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
-
-
-ENDINGS = "".join(map(_characters, _RANGES.split()))
+_ENDINGS = "".join(
+    chr(code)
+    for first, *last in (run.split("-") for run in _RANGES.split())
+    for code in range(int(first, 16), int(last[0] if last else first, 16) + 1)
+)
 """All characters that end a sentence."""
 
 
@@ -155,7 +154,7 @@ class TemplateLanguage:
 
 def open_ended(text: str) -> str:
     """Remove final punctuation, so that the sentence can continue."""
-    return text.rstrip(ENDINGS)
+    return text.rstrip(_ENDINGS)
 
 
 def capitalize(text: str) -> str:

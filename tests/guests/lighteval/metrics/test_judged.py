@@ -1,6 +1,7 @@
 """Prompts of judges, and conversion of their replies to values."""
 
 import math
+import re
 from random import Random
 
 import pytest
@@ -15,7 +16,6 @@ from pytest_evals.guests.lighteval.metrics.judges import (
     JudgeLLM,
     JudgeLLMMixEval,
     JudgeLLMMTBench,
-    bracketed_number,
     calibration_error,
     hle_verdict,
     tagged_score,
@@ -41,6 +41,12 @@ from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])
+
+
+def number(reply):
+    """The number in double brackets."""
+    found = re.fullmatch(r"\[\[(\d\.\d)\]\]", reply)
+    return float(found[1]) if found else None
 
 
 def template(question, options, answer, gold, **more):
@@ -124,7 +130,7 @@ def test_unjudged_document_has_no_value():
 
 
 def test_mixeval_asks_with_the_question_of_the_row():
-    judge = JudgeLLMMixEval("flow", template, bracketed_number, short_judge_name="gpt")
+    judge = JudgeLLMMixEval("flow", template, number, short_judge_name="gpt")
     doc = Doc("Q: who?", ["x"], 0, specific={"question": "who?"})
     metric = of(judge, "judge_score_gpt")
     ((measured,), (request,)) = scored(metric, doc, ANSWER, "[[0.5]]")
@@ -135,8 +141,8 @@ def test_mixeval_asks_with_the_question_of_the_row():
 
 
 def test_judge_requests_of_several_metrics_are_sent_in_one_round():
-    one = of(JudgeLLM("openai:big", template, bracketed_number), "one")
-    two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
+    one = of(JudgeLLM("openai:big", template, number), "one")
+    two = of(JudgeLLM("gpt-4o", template, number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
     parts = [JudgedMetric(metric, DOC, ANSWER) for metric in (one, two)]
     dialogue = judge_dialogues(parts)
@@ -155,9 +161,7 @@ def test_a_judge_whose_prompt_is_drawn_at_random_is_matched_by_order():
     def shuffled(question, options, answer, gold, **more):
         return [{"role": "user", "content": f"{random.random()}"}]
 
-    part = JudgedMetric(
-        of(JudgeLLM("j", shuffled, bracketed_number), "one"), DOC, ANSWER
-    )
+    part = JudgedMetric(of(JudgeLLM("j", shuffled, number), "one"), DOC, ANSWER)
     (ask,) = next(judge_dialogue(part))
     exchange = Exchange(*ask, Response(text="[[0.5]]"))
     heard = replayed(judge_dialogue(part), [exchange], by_order=True)
@@ -179,7 +183,7 @@ def test_a_metric_of_the_users_own_may_ask_again_after_a_reply():
                 found.append({"twice": score, "prompt": prompt, "reply": reply})
             return found
 
-    metric = of(Twice("j", template, bracketed_number), "twice", "other")
+    metric = of(Twice("j", template, number), "twice", "other")
     (measured, requests) = scored(metric, DOC, ANSWER, "[[0.5]]", "[[0.9]]")
     assert [(one.metric, one.value) for one in measured] == [("twice", 0.9)]
     assert requests[1].prompt[0].content == "sure?|[[0.5]]|None"

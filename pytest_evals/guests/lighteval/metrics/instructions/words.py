@@ -86,7 +86,6 @@ _VOWELS = frozenset("aeiou")
 _PRIMES = frozenset(
     n for n in range(2, 98) if all(n % divisor for divisor in range(2, n))
 )
-_LETTERS = string.ascii_lowercase
 
 
 def _bare(text: str) -> list[str]:
@@ -95,11 +94,9 @@ def _bare(text: str) -> list[str]:
 
 def _alphabet(text: str) -> bool:
     """Check that the first letters of words are in alphabetical order, cyclically."""
-    first = [word[0] for word in _bare(text)]
-    if not first or first[0] not in _LETTERS:
-        return False
-    start = _LETTERS.index(first[0])
-    return all(letter == _LETTERS[(start + i) % 26] for i, letter in enumerate(first))
+    first = "".join(word[0] for word in _bare(text))
+    letters = string.ascii_lowercase
+    return bool(first) and first in letters * (len(first) // len(letters) + 2)
 
 
 def _verb_first(text: str) -> bool:
@@ -254,22 +251,6 @@ def _n_pronouns(text: str, N: int) -> bool:
     return sum(word in known for word in words) >= N
 
 
-def _keywords(
-    text: str,
-    keyword1: str,
-    keyword2: str,
-    keyword3: str,
-    keyword4: str,
-    keyword5: str,
-) -> bool:
-    keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
-    lowered = text.lower()
-    return all(
-        lowered.count(keyword.strip().lower()) == n
-        for keyword, n in zip(keywords, _OFTEN, strict=True)
-    )
-
-
 def _stop_words(text: str, percentage: float) -> bool:
     words, stops = re.findall(r"\w+", text), _nltk_stop_words()
     n = sum(word.lower() in stops for word in words)
@@ -301,10 +282,11 @@ def _ends(text: str) -> Sequence[int]:
     return [sum(part.endswith(sign) for part in parts) for sign in ".?!"]
 
 
-def _alike_long(text: str) -> bool:
-    """Check for three sentences of equal length in characters."""
-    lengths = [len(part) for part in sentences(text)]
-    return len(lengths) == 3 and len(set(lengths)) == 1
+def _keywords(
+    text: str, keyword1: str, keyword2: str, keyword3: str, keyword4: str, keyword5: str
+) -> bool:
+    keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
+    return tuple(text.lower().count(k.strip().lower()) for k in keywords) == _OFTEN
 
 
 COUNTS: Mapping[str, Callable[..., bool]] = {
@@ -326,6 +308,9 @@ COUNTS: Mapping[str, Callable[..., bool]] = {
     "ratio:overlap": _overlap,
     "ratio:sentence_balance": lambda text: len(set(_ends(text))) == 1,
     "ratio:sentence_type": lambda text: _ends(text)[0] == 2 * _ends(text)[1],
-    "ratio:sentence_words": _alike_long,
+    # Three sentences of equal length in characters.
+    "ratio:sentence_words": lambda text: (
+        len(lengths := [*map(len, sentences(text))]) == 3 and len(set(lengths)) == 1
+    ),
     "ratio:stop_words": _stop_words,
 }
