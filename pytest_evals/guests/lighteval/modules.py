@@ -25,12 +25,7 @@ from pytest_evals.dialects.evaluate_library import import_evaluate, route_code_e
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.guests.lighteval.metrics_enum import Metrics
-from pytest_evals.guests.lighteval.shims import (
-    CODEGEN,
-    NAMES,
-    Placeholder,
-    find_export,
-)
+from pytest_evals.guests.lighteval.shims import CODEGEN, NAMES, Placeholder, find_export
 from pytest_evals.scorers.code_eval import CodeEval
 
 INSTALL = "pip install lighteval"

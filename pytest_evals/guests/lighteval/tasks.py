@@ -126,10 +126,7 @@ def _families(configs: Sequence[Any]) -> set[str]:
     return {one for one in heads if one and heads.count(one) > 1} - set(names)
 
 
-_REMEDIES = {
-    "stop": r'add "\n" to stop_sequence',
-    "limit": "raise generation_size",
-}
+_REMEDIES = {"stop": r'add "\n" to stop_sequence', "limit": "raise generation_size"}
 _NORMALIZE = (
     'use Metrics.exact_match(sample_params={"normalize_gold": helm_normalizer, '
     '"normalize_pred": helm_normalizer})'

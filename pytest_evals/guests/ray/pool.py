@@ -12,11 +12,7 @@ from typing import Any
 from pytest_evals.core.request import Response
 from pytest_evals.errors import ModelError
 from pytest_evals.guests.ray.cluster import Cluster, Ready
-from pytest_evals.guests.ray.replica import (
-    ANNOUNCEMENTS,
-    OpenedReplica,
-    ResponseBatch,
-)
+from pytest_evals.guests.ray.replica import ANNOUNCEMENTS, OpenedReplica, ResponseBatch
 from pytest_evals.guests.ray.scheduler import BLAMED_AT, WorkQueue, WorkShare
 
 DEPTH = 2

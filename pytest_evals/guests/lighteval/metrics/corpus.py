@@ -16,9 +16,7 @@ from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError, unknown_name
 from pytest_evals.scorers import agreement
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.bootstrap import (
-    resampled_scores,
-)
+from pytest_evals.scorers.bootstrap import resampled_scores
 from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Libraries
 

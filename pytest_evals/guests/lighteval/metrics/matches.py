@@ -12,12 +12,7 @@ from operator import eq
 from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import (
-    DocumentError,
-    EvalsError,
-    suggestion,
-    unknown_name,
-)
+from pytest_evals.errors import DocumentError, EvalsError, suggestion, unknown_name
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     INVALID,
     Normalizer,

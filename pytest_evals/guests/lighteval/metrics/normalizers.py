@@ -290,11 +290,7 @@ lighteval."""
 _SPACY: Mapping[str, str] = dict(pair.split(":") for pair in _TOKENIZERS.split())
 """Language → code of the spaCy pipeline whose tokenizer is used."""
 
-_LIBRARIES = {
-    "ja": "sudachipy and sudachidict_core",
-    "th": "pythainlp",
-    "vi": "pyvi",
-}
+_LIBRARIES = {"ja": "sudachipy and sudachidict_core", "th": "pythainlp", "vi": "pyvi"}
 """Libraries that spaCy needs for some languages."""
 
 

@@ -15,9 +15,7 @@ from pytest_evals.guests.lighteval.metrics.choices import (
     gold_indices,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import references
-from pytest_evals.scorers.custom_metrics.aggregation import (
-    GenerativeCorpusMetricInput,
-)
+from pytest_evals.scorers.custom_metrics.aggregation import GenerativeCorpusMetricInput
 from pytest_evals.scorers.custom_metrics.metric import Preparator
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
