@@ -20,12 +20,8 @@ from pytest_evals.errors import EvalsError
 
 @dataclass
 class TextGenerationInputGrammarType:
-    """huggingface_hub's class of that name.
-
-    Args:
-        type: ``json``, ``json_schema`` or ``regex``.
-        value: A schema or a regular expression.
-    """
+    """huggingface_hub's class of that name. ``type``: ``json``, ``json_schema`` or
+    ``regex``; ``value``: a schema or a regular expression."""
 
     type: str
     value: Any
@@ -69,9 +65,7 @@ class LightevalTaskConfig:
         prompt_function: Row and name of the task → document, or ``None`` to skip it.
         hf_repo: A dataset of the Hub, a folder, or a builder such as ``json``.
         hf_subset: Configuration of the dataset.
-        metrics: Metrics to compute.
         solver: For inspect-ai; ignored, like the next four.
-        hf_revision: Revision of the dataset.
         hf_filter: Keeps a row of any split if it returns true.
         hf_avail_splits: Splits to search for few-shot examples.
         evaluation_splits: Splits to evaluate, in order.

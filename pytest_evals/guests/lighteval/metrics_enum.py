@@ -109,14 +109,7 @@ def extend_enum(enumeration: Any, name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class MajAtK(MajAtN):
-    """:class:`~.at_n.MajAtN` with the arguments of earlier releases of lighteval.
-
-    Args:
-        k: Number of answers to count.
-        normalize_gold: Normalizer of the reference.
-        normalize_pred: Normalizer of the answers.
-        type_exact_match: ``full``, ``prefix`` or ``suffix``.
-    """
+    """:class:`~.repeats.MajAtN` with the arguments of earlier releases of lighteval."""
 
     k: int | None = None
     normalize_gold: Normalizer | str | None = None

@@ -96,12 +96,8 @@ class Cluster:
         return ray.put(value)
 
     def wait(self, things: Sequence[Any], timeout_s: float) -> Ready | None:
-        """The first pending result that is ready; ``None`` on timeout.
-
-        Args:
-            things: What methods of replicas have given: a reference, or a stream of
-                them.
-            timeout_s: Most seconds to wait.
+        """The first pending result that is ready; ``None`` on timeout. ``things``: what
+        methods of replicas have returned, references or streams of them.
 
         Raises:
             ModelError: A replica's model is broken, or cannot be opened.

@@ -27,13 +27,8 @@ MOST_LOST = 10
 
 @dataclass(slots=True)
 class _Assignment:
-    """A share of the requests that a replica works on.
-
-    Args:
-        stream: The stream of its responses.
-        share: The assigned requests.
-        answered: Positions with a response.
-    """
+    """A share of the requests that a replica works on, the stream of its responses, and
+    the positions with a response."""
 
     stream: Any
     share: WorkShare
@@ -45,12 +40,9 @@ class _PooledReplica:
     """A replica in the pool.
 
     Args:
-        actor: The handle.
         coming: The pending result until it is open; then ``None``.
         has_place: Whether the cluster has found a place for it.
         work: Its assignments, in order.
-        notes: Warnings of its model.
-        opened: Its model's metadata, once it is open.
     """
 
     actor: Any
@@ -70,13 +62,8 @@ class ReplicaPool:
         actors: Sequence[Any],
         expected: Mapping[str, Any] | None,
     ) -> None:
-        """Start opening the models on all replicas.
-
-        Args:
-            cluster: Their cluster.
-            actors: Their handles.
-            expected: The fingerprint that they must have; ``None`` for any.
-        """
+        """Start opening the models on all replicas. ``expected``: the fingerprint that
+        they must have; ``None`` for any."""
         self._cluster = cluster
         self._members = [_PooledReplica(one, one.started.remote()) for one in actors]
         self._expected = expected

@@ -110,7 +110,6 @@ def normalize_log_probs(
     """Return normalized log-probabilities.
 
     Args:
-        normalization: The normalization; ``None`` for none.
         unconditioned_logprob: Log-probability of each choice without the question.
         choices_tokens: Their tokens; only their number is used.
 
@@ -206,8 +205,7 @@ class LoglikelihoodAcc(_NormalizedChoices):
     """1 if the most likely choice is correct.
 
     Args:
-        logprob_normalization: Normalization of log-probabilities: an object of
-            :mod:`.logprobs` or its name; ``None`` for none.
+        logprob_normalization: Normalization of log-probabilities, or its name.
     """
 
     is_share: ClassVar[bool] = True
@@ -221,12 +219,7 @@ class LoglikelihoodAcc(_NormalizedChoices):
 
 @dataclass(frozen=True)
 class NormalizedMultiChoiceProbability(_NormalizedChoices):
-    """Probability of the correct choice, normalized over all choices.
-
-    Args:
-        log_prob_normalization: As in :class:`LoglikelihoodAcc`.
-        aggregation_function: Reduction over several correct choices.
-    """
+    """Probability of the correct choice, normalized over all choices."""
 
     log_prob_normalization: LogProbNormalization | str | None = None
     aggregation_function: Reduction | str = max
@@ -245,8 +238,6 @@ class Probability(_NormalizedChoices):
     """Probability of the correct choice.
 
     Args:
-        normalization: As in :class:`LoglikelihoodAcc`.
-        aggregation_function: Reduction over several correct choices.
         published: Use all choices instead of the correct ones, as lighteval does.
     """
 
@@ -273,7 +264,6 @@ class Recall(SampleLevelComputation):
     """Recall@k: 1 if a correct choice is among the ``k`` most likely ones.
 
     Args:
-        k: Number of choices.
         published: With ``k`` above 1, ties go to the last choices, as in lighteval,
             instead of the first ones.
     """

@@ -129,8 +129,6 @@ def compare_gold_target(
     """Return whether any value of the reference equals any value of the answer.
 
     Args:
-        gold: A value of the reference, or several.
-        target: A value of the answer, or several.
         precision: Decimal places to which decimal numbers are rounded.
         strict: Whether the names of variables matter.
         timeout_seconds: Time limit of a comparison; ignored outside of the main thread.
@@ -253,7 +251,6 @@ def extract_target_from_pred(
     """Return the extracted value and its source; empty without a match.
 
     Args:
-        pred: The text.
         target_res: From :func:`get_extraction_regexes`.
         fallback_mode: ``first_match`` keeps the first match as a string.
         extraction_mode: ``any_match`` tries the matches after one that cannot be
@@ -326,7 +323,6 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         fallback_mode: ``first_match`` also keeps the first match as a string.
         extraction_mode: ``first_match`` ignores later matches.
         precision: Decimal places for rounding.
-        timeout_seconds: Time limit for parsing an answer.
     """
 
     is_share: ClassVar[bool] = True

@@ -95,9 +95,6 @@ def mt_bench_prompt(
 
     Args:
         question: The user's last turn.
-        answer: The assistant's answer to it.
-        gold: A reference, if there is one.
-        options: Ignored.
         before: ``talk`` contains the earlier turns.
     """
     talk = str(before.get("talk") or "")

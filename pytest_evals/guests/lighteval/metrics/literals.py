@@ -25,11 +25,6 @@ class Literals:
         also: "also", before a further statement.
         cause_word: "because".
         effect_word: "therefore".
-        true: "true" (entailment).
-        false: "false" (contradiction).
-        neither: "neither" (neutral).
-        word_space: Space between words.
-        sentence_space: Space between sentences.
         indices: Letters of choices.
     """
 

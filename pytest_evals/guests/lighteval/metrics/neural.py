@@ -145,8 +145,6 @@ class BertScore(NormalizedMetric):
     """BERTScore of the first answer and the first reference.
 
     Args:
-        normalize_gold: Normalizer of the reference.
-        normalize_pred: Normalizer of the answer.
         model: The encoder: a folder, or a name on the Hub.
         num_layers: The layer whose embeddings are compared.
         rescale_with_baseline: Rescale scores so that unrelated texts score 0, with the
@@ -220,11 +218,8 @@ def _baseline(model: str, layer: int) -> list[float]:
 @dataclass(frozen=True)
 class BLEURT(SampleLevelComputation):
     """BLEURT: score by a model trained on human ratings; maximum over references, mean
-    over answers.
-
-    Args:
-        model: The classifier with one class: a folder, or a name on the Hub.
-    """
+    over answers. ``model``: a classifier with one class, as a folder or a name on the
+    Hub."""
 
     model: str = "Elron/bleurt-tiny-512"
 
@@ -249,12 +244,8 @@ _MOST = 100
 @dataclass(frozen=True)
 class Faithfulness(SourceMetric):
     """SummaC-ZS: mean over sentences of the first answer of entailment by the source
-    minus contradiction.
-
-    Args:
-        model: An NLI classifier with the classes entailment, contradiction and neutral:
-            a folder, or a name on the Hub.
-    """
+    minus contradiction. ``model``: an NLI classifier with the classes entailment,
+    contradiction and neutral, as a folder or a name on the Hub."""
 
     model: str = "tals/albert-xlarge-vitaminc-mnli"
 

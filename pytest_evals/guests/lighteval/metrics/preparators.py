@@ -73,11 +73,8 @@ class GenerativePreparator(Preparator):
 
 @dataclass(frozen=True)
 class LoglikelihoodPreparator(Preparator):
-    """Returns the correct choices, and the most likely one.
-
-    Args:
-        is_single_token: Return one correct choice instead of a list.
-    """
+    """Returns the correct choices, or the first one for ``is_single_token``; and the
+    most likely one."""
 
     is_single_token: bool = False
 
@@ -95,11 +92,7 @@ class LoglikelihoodPreparator(Preparator):
 
 @dataclass(frozen=True)
 class PerplexityPreparator(Preparator):
-    """Returns the log-probability of a text, and its length.
-
-    Args:
-        units_type: ``words`` or ``bytes``.
-    """
+    """Returns the log-probability of a text, and its length in words or bytes."""
 
     units_type: str
 

@@ -134,12 +134,7 @@ THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 @dataclass(frozen=True)
 class PassAtK(_CountedMetric):
     """pass@k: the probability that one of ``k`` answers is correct, estimated from
-    ``n`` answers.
-
-    Args:
-        k: Number of attempts.
-        n: Number of answers used; ``None`` for all.
-    """
+    ``n`` answers, or all."""
 
     is_share: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("k",)
@@ -159,11 +154,9 @@ class PassAtK(_CountedMetric):
 @dataclass(frozen=True)
 class GPassAtK(_CountedMetric):
     """G-Pass@k: the probability that at least a fraction of ``k`` answers is correct,
-    estimated from ``n`` answers.
+    estimated from ``n`` answers, or all; for one ``k`` or several.
 
     Args:
-        k: Number of attempts, or several.
-        n: Number of answers used; ``None`` for all.
         thresholds: The fractions.
         name_prefix: Prefix of the names of its numbers.
     """

@@ -34,7 +34,6 @@ class SourceMetric(SampleLevelComputation):
     """Base class of metrics of a summary and its source.
 
     Args:
-        normalize_pred: Normalizer of the answer.
         input_column: Key of the source text in ``doc.specific``.
     """
 
@@ -72,11 +71,7 @@ class SourceMetric(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class Extractiveness(SourceMetric):
-    """Extractiveness of the first answer.
-
-    Args:
-        language: Code of a spaCy tokenizer, such as en, de, fr or it.
-    """
+    """Extractiveness of the first answer. ``language``: code of a spaCy tokenizer."""
 
     language: str = "en"
 
@@ -140,8 +135,6 @@ class ROUGE(NormalizedMetric):
         methods: rouge1, rouge2, rougeL or rougeLsum for one number; a list for several.
         multiple_golds: Score each answer against its best reference.
         bootstrap: Score the i-th answer against the i-th reference, in percent, as T5.
-        normalize_gold: Normalizer of references.
-        normalize_pred: Normalizer of answers.
         aggregation_function: Reduction over all pairs; the mean by default. (``max``
             uses the best reference, as most harnesses do.)
         tokenizer: An object with ``tokenize(text)``.

@@ -70,12 +70,7 @@ def template_language(language: Any) -> TemplateLanguage:
 
 @dataclass(frozen=True, slots=True)
 class TemplateLanguage:
-    """A language as templates use it.
-
-    Args:
-        code: ISO 639-3 code.
-        signs: Words and punctuation.
-    """
+    """A language as templates use it."""
 
     code: str
     signs: Literals

@@ -343,8 +343,6 @@ def get_translation_prompt_function(
     """Prompt function for translations: ``EN: How are you? FR:``.
 
     Args:
-        source_language: Language of the source text.
-        target_language: Language of the translations.
         adapter: Returns ``source_text``, ``target_text`` (a string or several), and
             optionally ``gold_idx`` and ``instruction``.
     """
