@@ -31,6 +31,7 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
     code_of,
     get_multilingual_normalizer,
+    normalized,
     resolve_normalizer,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import Reduction
@@ -128,8 +129,7 @@ class MajAtK(MajAtN):
     def prepared_gold(self, text: str) -> str:
         """The normalized reference."""
         text = text.strip() if self.strip_strings else text
-        normalize = resolve_normalizer(self.normalize_gold)
-        return normalize(text) if normalize else text
+        return normalized(text, self.normalize_gold)
 
 
 _Norm = LogProbNormalization | str | None

@@ -15,7 +15,6 @@ from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
     Message,
-    Prompt,
     Request,
     Response,
     Rolling,
@@ -151,8 +150,10 @@ def later_turns(record: Record) -> Dialogue[list[str]]:
         return answers
     answer = record.responses[0].text
     for query in queries[1:]:
+        prompt = request.prompt
+        earlier = (Message("user", prompt),) if isinstance(prompt, str) else prompt
         messages = (
-            *_messages(request.prompt),
+            *earlier,
             Message("assistant", answer),
             Message("user", str(query)),
         )
@@ -161,7 +162,3 @@ def later_turns(record: Record) -> Dialogue[list[str]]:
         answer = response.raise_for_error().text
         answers.append(answer)
     return answers
-
-
-def _messages(prompt: Prompt) -> tuple[Message, ...]:
-    return (Message("user", prompt),) if isinstance(prompt, str) else prompt

@@ -110,15 +110,7 @@ class Placeholder:
             raise AttributeError(name)
         return Placeholder()
 
-    def __getitem__(self, _key: Any) -> Placeholder:
-        """Return another placeholder."""
-        return Placeholder()
-
-    def __or__(self, _other: Any) -> Placeholder:
-        """Return another placeholder."""
-        return Placeholder()
-
-    __ror__ = __or__
+    __getitem__ = __or__ = __ror__ = __call__
 
 
 def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:

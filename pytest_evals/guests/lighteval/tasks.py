@@ -17,11 +17,10 @@ from pytest_evals.core.task import Aggregate, Group, Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
-from pytest_evals.guests.lighteval.code_execution import code_execution
 from pytest_evals.guests.lighteval.config import grammar_text, line_of
 from pytest_evals.guests.lighteval.data import Data
 from pytest_evals.guests.lighteval.documents import TaskDocuments
-from pytest_evals.guests.lighteval.modules import load_task_module
+from pytest_evals.guests.lighteval.modules import code_execution, load_task_module
 from pytest_evals.guests.lighteval.prompt import SELECTIONS
 from pytest_evals.guests.lighteval.scoring import FILTER, MetricScorer
 from pytest_evals.guests.lighteval.task_metrics import TaskMetrics, task_metrics

@@ -19,15 +19,18 @@ NEAR = ".{0,50}?"
 
 
 class Pattern(NamedTuple):
-    """A pattern of a value and its priority."""
+    """A pattern of a value to extract, and its priority."""
 
     priority: int
     regex: BoundedPattern
+    target: Any
 
 
-def patterns(given: Iterable[tuple[int, str]], flags: int = 0) -> tuple[Pattern, ...]:
-    """Compile patterns, given with their priorities."""
-    return tuple(Pattern(priority, compiled(text, flags)) for priority, text in given)
+def patterns(
+    given: Iterable[tuple[int, str]], target: Any, flags: int = 0
+) -> tuple[Pattern, ...]:
+    """Compile the patterns of a target, given with their priorities."""
+    return tuple(Pattern(i, compiled(text, flags), target) for i, text in given)
 
 
 def after_answer(
@@ -116,7 +119,7 @@ def label_patterns(
     listed += [(200, rf"^(?:\*\*)?{closed}"), (210, rf"\n(?:\*\*)?{closed}")]
     if config.try_extract_without_anchor:
         listed += [(250, announced), (300, label)]
-    return patterns(listed)
+    return patterns(listed, config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +213,7 @@ def formula_patterns(
     )
     if config.try_extract_without_anchor:
         listed += [(300, f"{expression}()()"), (300, f"(){number}")]
-    return patterns(listed)
+    return patterns(listed, config)
 
 
 def _latex(config: LatexExtractionConfig, language: str) -> tuple[Pattern, ...]:
@@ -231,4 +234,4 @@ def _latex(config: LatexExtractionConfig, language: str) -> tuple[Pattern, ...]:
     if first >= 0:
         # It is unclear where a lone box ends; normalization selects the last one.
         listed += [(first, joined(True)), (first, r"()(\\boxed{.+})")]
-    return patterns(listed, re.DOTALL)
+    return patterns(listed, config, re.DOTALL)

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from inspect import signature
 from itertools import groupby
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.threads import OvertimeError, time_limit
@@ -210,27 +210,13 @@ Fallback = Literal["no_fallback", "first_match"]
 Mode = Literal["first_match", "any_match"]
 
 
-class TargetPattern(NamedTuple):
-    """A pattern of a value to extract."""
-
-    pattern: Pattern
-    target: Target
-
-
-class _Match(NamedTuple):
-    minus_end: int
-    start: int
-    groups: Sequence[str | None]
-    target: Target
-
-
 def get_extraction_regexes(
     formatted_doc: Doc, target_types: Sequence[Target], language: Any
-) -> list[TargetPattern]:
+) -> list[Pattern]:
     """Return the patterns of values, sorted by priority."""
     code, n_choices = code_of(language), len(formatted_doc.choices)
     listed = [
-        TargetPattern(pattern, target)
+        pattern
         for target in sorted(target_types, key=lambda one: _ORDER.index(type(one)))
         for pattern in (
             label_patterns(target, n_choices, code)
@@ -238,12 +224,12 @@ def get_extraction_regexes(
             else formula_patterns(target, code)
         )
     ]
-    return sorted(listed, key=lambda one: one.pattern.priority)
+    return sorted(listed, key=lambda one: one.priority)
 
 
 def extract_target_from_pred(
     pred: str,
-    target_res: Sequence[TargetPattern],
+    target_res: Sequence[Pattern],
     fallback_mode: Fallback = "no_fallback",
     extraction_mode: Mode = "any_match",
     timeout_seconds: int = 5,
@@ -260,15 +246,15 @@ def extract_target_from_pred(
     """
     sources: list[str] = []
     values: list[Any] = []
-    for _, patterns in groupby(target_res, key=lambda one: one.pattern.priority):
+    for _, patterns in groupby(target_res, key=lambda one: one.priority):
         matches = [
-            _Match(-end, start, groups, target)
-            for pattern, target in patterns
+            (-end, start, groups, pattern.target)
+            for pattern in patterns
             for start, end, groups in pattern.regex.matches(pred)
         ]
         # Of several, the one that ends last comes first.
-        for match in sorted(matches, key=lambda one: one[:2]):
-            value, source = _value(match, timeout_seconds)
+        for *_, groups, target in sorted(matches, key=lambda one: one[:2]):
+            value, source = _value(groups, target, timeout_seconds)
             sources += [source] if source else []
             values += [] if value is None else [value]
             if values or extraction_mode == "first_match":
@@ -278,13 +264,13 @@ def extract_target_from_pred(
     return values + (sources[:1] if fallback_mode == "first_match" else [])
 
 
-def _value(match: _Match, timeout_s: int) -> tuple[Any, str]:
-    if isinstance(match.target, IndicesExtractionConfig):
-        label = (match.groups[0] or "").strip("()")
+def _value(groups: Sequence[str | None], target: Target, timeout_s: int) -> Found:
+    if isinstance(target, IndicesExtractionConfig):
+        label = (groups[0] or "").strip("()")
         return label, label
-    if isinstance(match.target, LatexExtractionConfig):
-        return latex_value(match.groups, match.target, timeout_s)
-    return number_value(match.groups, timeout_s)
+    if isinstance(target, LatexExtractionConfig):
+        return latex_value(groups, target, timeout_s)
+    return number_value(groups, timeout_s)
 
 
 _NAMES: dict[str, Target] = {

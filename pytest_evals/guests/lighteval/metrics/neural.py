@@ -56,31 +56,37 @@ def _with_tokenizer(kind: str, name: str) -> tuple[Any, Any]:
     return tokenizer, model.to(device).eval()
 
 
-class PairClassifier:
-    """A sequence classifier of string pairs."""
+@cache
+def _cached(kind: str, name: str) -> tuple[Any, Any] | EvalsError:
+    """Return tokenizer and model or the error, so that errors are cached, too."""
+    try:
+        return _with_tokenizer(kind, name)
+    except EvalsError as error:
+        return error
 
-    def __init__(self, name: str) -> None:
-        """Load the model from a folder or the Hub."""
-        self._tokenizer, self._model = _with_tokenizer(
-            "AutoModelForSequenceClassification", name
-        )
 
-    def __call__(
-        self, pairs: Sequence[tuple[str, str]], max_tokens: int
-    ) -> list[list[float]]:
-        """The logits of each pair, one a class."""
-        import torch
+def _loaded(kind: str, name: str) -> tuple[Any, Any]:
+    found = _cached(kind, name)
+    if isinstance(found, EvalsError):
+        raise found
+    return found
 
-        found: list[list[float]] = []
-        for start in range(0, len(pairs), BATCH):
-            first, second = zip(*pairs[start : start + BATCH], strict=True)
-            how = {"padding": True, "truncation": True, "return_tensors": "pt"}
-            encoded = self._tokenizer(
-                list(first), list(second), max_length=max_tokens, **how
-            ).to(self._model.device)
-            with torch.inference_mode():
-                found += self._model(**encoded).logits.float().tolist()
-        return found
+
+def pair_logits(
+    name: str, pairs: Sequence[tuple[str, str]], max_tokens: int
+) -> list[list[float]]:
+    """The logits of pairs of strings by a sequence classifier, one per class."""
+    tokenizer, model = _loaded("AutoModelForSequenceClassification", name)
+    import torch
+
+    found: list[list[float]] = []
+    for start in range(0, len(pairs), BATCH):
+        first, second = zip(*pairs[start : start + BATCH], strict=True)
+        how = {"padding": True, "truncation": True, "return_tensors": "pt"}
+        encoded = tokenizer(list(first), list(second), max_length=max_tokens, **how)
+        with torch.inference_mode():
+            found += model(**encoded.to(model.device)).logits.float().tolist()
+    return found
 
 
 class TokenVectors(NamedTuple):
@@ -91,53 +97,31 @@ class TokenVectors(NamedTuple):
     """(n,) whether a token is the text's; the others are the model's own."""
 
 
-class TokenEncoder:
-    """A model that returns an embedding for each token."""
+def token_vectors(name: str, text: str, layer: int) -> TokenVectors:
+    """The embeddings of a string's tokens, truncated to the maximum length of the
+    model, from a layer's output; layer 0 is the embedding.
 
-    def __init__(self, name: str) -> None:
-        """Load the model from a folder or the Hub."""
-        self._tokenizer, self._model = _with_tokenizer("AutoModel", name)
+    Raises:
+        ModelError: The model has not so many layers.
+    """
+    tokenizer, model = _loaded("AutoModel", name)
+    import torch
 
-    def __call__(self, text: str, layer: int) -> TokenVectors:
-        """The embeddings of a string's tokens, truncated to the maximum length of the
-        model, from a layer's output; layer 0 is the embedding.
-
-        Raises:
-            ModelError: The model has not so many layers.
-        """
-        import torch
-
-        encoded = self._tokenizer(
-            text, truncation=True, return_tensors="pt", return_special_tokens_mask=True
-        )
-        special = encoded.pop("special_tokens_mask")[0].bool().numpy()
-        with torch.inference_mode():
-            states = self._model(
-                **encoded.to(self._model.device), output_hidden_states=True
-            ).hidden_states
-        if not 0 <= layer < len(states):
-            raise ModelError(f"the model has {len(states) - 1} layers, and no {layer}")
-        vectors = torch.nn.functional.normalize(states[layer][0].float(), dim=-1)
-        return TokenVectors(vectors.cpu().numpy(), ~special)
+    encoded = tokenizer(
+        text, truncation=True, return_tensors="pt", return_special_tokens_mask=True
+    )
+    special = encoded.pop("special_tokens_mask")[0].bool().numpy()
+    with torch.inference_mode():
+        states = model(
+            **encoded.to(model.device), output_hidden_states=True
+        ).hidden_states
+    if not 0 <= layer < len(states):
+        raise ModelError(f"the model has {len(states) - 1} layers, and no {layer}")
+    vectors = torch.nn.functional.normalize(states[layer][0].float(), dim=-1)
+    return TokenVectors(vectors.cpu().numpy(), ~special)
 
 
 _HF: Libraries = (("torch", "torch", "hf"), ("transformers", "transformers", "hf"))
-
-
-def _reader(kind: str, name: str) -> Any:
-    model = _loaded(kind, name)
-    if isinstance(model, EvalsError):
-        raise model
-    return model
-
-
-@cache
-def _loaded(kind: str, name: str) -> Any:
-    """Return the model or the error, so that errors are cached, too."""
-    try:
-        return {"pairs": PairClassifier, "tokens": TokenEncoder}[kind](name)
-    except EvalsError as error:
-        return error
 
 
 @dataclass(frozen=True)
@@ -170,8 +154,9 @@ class BertScore(NormalizedMetric):
         if not model_response.final_text:
             raise DocumentError("the response has no answer")
         pred = self.pred(model_response.final_text[0])
-        encode = _reader("tokens", self.model)
-        reference, answer = (encode(text, self.num_layers) for text in (gold, pred))
+        reference, answer = (
+            token_vectors(self.model, text, self.num_layers) for text in (gold, pred)
+        )
         values = _matched(answer, reference)
         if self.rescale_with_baseline:
             base = _baseline(self.model, self.num_layers)
@@ -229,7 +214,7 @@ class BLEURT(SampleLevelComputation):
         """Compute the score: around 0 for bad answers, 1 for good ones."""
         golds, preds = references(doc), model_response.final_text
         pairs = [(gold, pred) for pred in preds for gold in golds]
-        rated = [logits[0] for logits in _reader("pairs", self.model)(pairs, 512)]
+        rated = [logits[0] for logits in pair_logits(self.model, pairs, 512)]
         n = len(golds)
         best = [max(rated[i * n : (i + 1) * n]) for i in range(len(preds))]
         return float(reduce_answers("mean", best))
@@ -258,7 +243,7 @@ class Faithfulness(SourceMetric):
         if not premises or not claims:
             return 0.0
         pairs = [(premise, claim) for claim in claims for premise in premises]
-        shares = [_softmax(x) for x in _reader("pairs", self.model)(pairs, 500)]
+        shares = [_softmax(x) for x in pair_logits(self.model, pairs, 500)]
         n = len(premises)
         each = [_support(shares[i : i + n]) for i in range(0, len(shares), n)]
         return sum(each) / len(each)

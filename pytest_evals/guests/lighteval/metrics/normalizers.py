@@ -254,6 +254,12 @@ def resolve_normalizer(normalizer: Normalizer | str | None) -> Normalizer | None
     return NORMALIZERS[normalizer] if isinstance(normalizer, str) else normalizer
 
 
+def normalized(text: str, normalizer: Normalizer | str | None) -> str:
+    """Apply a normalizer, if there is one."""
+    normalize = resolve_normalizer(normalizer)
+    return normalize(text) if normalize else text
+
+
 Tokenizer = Callable[[str], list[str]]
 
 _ARTICLES_BY_LANGUAGE: Mapping[str, str] = {

@@ -11,6 +11,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
+    normalized,
     resolve_normalizer,
 )
 from pytest_evals.scorers.custom_metrics.aggregation import mean
@@ -81,10 +82,8 @@ class NormalizedMetric(SampleLevelComputation):
 
     def gold(self, text: str) -> str:
         """Normalize a reference, or the source of a summary."""
-        normalize = resolve_normalizer(self.normalize_gold)
-        return normalize(text) if normalize else text
+        return normalized(text, self.normalize_gold)
 
     def pred(self, text: str) -> str:
         """Normalize an answer."""
-        normalize = resolve_normalizer(self.normalize_pred)
-        return normalize(text) if normalize else text
+        return normalized(text, self.normalize_pred)

@@ -13,6 +13,7 @@ from pytest_evals.errors import DocumentError, EvalsError, plural
 from pytest_evals.guests.lighteval.metrics.matches import match_type
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
+    normalized,
     resolve_normalizer,
 )
 from pytest_evals.guests.lighteval.metrics.reductions import check_count, references
@@ -53,10 +54,7 @@ class SamplingMetric(SampleLevelComputation):
         """Normalize a text."""
         if not text:
             return ""
-        if self.strip_strings:
-            text = text.strip()
-        normalize = resolve_normalizer(self.normalize)
-        return normalize(text) if normalize else text
+        return normalized(text.strip() if self.strip_strings else text, self.normalize)
 
     def score(self, doc: Doc, pred: str) -> float:
         """Score one answer; answer and choices are already normalized."""

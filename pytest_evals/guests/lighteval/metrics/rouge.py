@@ -11,6 +11,7 @@ from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.guests.lighteval.metrics.normalizers import (
     Normalizer,
     library,
+    normalized,
     remove_braces,
     remove_braces_and_strip,
     resolve_normalizer,
@@ -60,13 +61,8 @@ class SourceMetric(SampleLevelComputation):
             )
         if not response.final_text:
             raise DocumentError("the response has no answer")
-        normalize = resolve_normalizer(self.normalize_input)
-        answer = response.final_text[0]
-        clean = resolve_normalizer(self.normalize_pred)
-        return (
-            normalize(source) if normalize else source,
-            clean(answer) if clean else answer,
-        )
+        answer = normalized(response.final_text[0], self.normalize_pred)
+        return normalized(source, self.normalize_input), answer
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pytest_evals.guests.lighteval.metrics.neural import (
     BLEURT,
     BertScore,
     Faithfulness,
-    PairClassifier,
-    TokenEncoder,
+    pair_logits,
+    token_vectors,
 )
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
@@ -123,7 +123,7 @@ def test_faithfulness_is_entailment_less_contradiction(folders):
         ("the cat sat on the mat today.", "a dog ran far away"),
         ("the dog ran far away today.", "a dog ran far away"),
     ]
-    logits = torch.tensor(PairClassifier(folders["entailment"])(pairs, 500))
+    logits = torch.tensor(pair_logits(folders["entailment"], pairs, 500))
     shares = logits.softmax(dim=-1)
     expected = shares[:, 0].max() - shares[:, 1].max()
     assert found == pytest.approx(expected.item(), abs=1e-5)
@@ -133,10 +133,11 @@ def test_faithfulness_is_entailment_less_contradiction(folders):
 
 def test_pairs_of_different_lengths_are_read_as_if_alone(folders):
     """Padding does not change a value."""
-    model = PairClassifier(folders["entailment"])
+    model = folders["entailment"]
     pairs = [("the cat", "a dog"), ("the cat sat on the mat", "a dog ran far away")]
-    alone = [model([pair], 64)[0] for pair in pairs]
-    torch.testing.assert_close(torch.tensor(model(pairs, 64)), torch.tensor(alone))
+    alone = [pair_logits(model, [pair], 64)[0] for pair in pairs]
+    together = pair_logits(model, pairs, 64)
+    torch.testing.assert_close(torch.tensor(together), torch.tensor(alone))
 
 
 def test_model_that_is_not_there_is_one_error(tmp_path, folders):
@@ -145,6 +146,6 @@ def test_model_that_is_not_there_is_one_error(tmp_path, folders):
         with pytest.raises(ModelError, match=r"the model .*nothing' of a metric"):
             metric.compute(*arguments(["a"], ["b"]))
     with pytest.raises(EvalsError, match="has 2 layers, and no 9"):
-        TokenEncoder(folders["encoder"])("the cat", 9)
+        token_vectors(folders["encoder"], "the cat", 9)
     with pytest.raises(DocumentError, match="must contain the source text"):
         Faithfulness(model=folders["entailment"]).compute(*arguments([""], ["a"]))

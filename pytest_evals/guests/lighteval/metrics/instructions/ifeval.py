@@ -27,6 +27,7 @@ Check = Callable[..., bool]
 followed."""
 
 _CONSTRAINED = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+_BULLETS = [compiled(text, re.MULTILINE) for text in (r"^\s*\*[^\*].*$", r"^\s*-.*$")]
 _ENDS_A_WORD = ".,?!'\""
 
 
@@ -63,12 +64,6 @@ def _postscript(text: str, postscript_marker: str) -> bool:
     return compiled(rf"\s*{marker}.*$", re.MULTILINE).is_in(text.lower())
 
 
-def _bullets(text: str, num_bullets: int) -> bool:
-    stars = compiled(r"^\s*\*[^\*].*$", re.MULTILINE).findall(text)
-    dashes = compiled(r"^\s*-.*$", re.MULTILINE).findall(text)
-    return len(stars) + len(dashes) == num_bullets
-
-
 def _highlights(text: str, num_highlights: int) -> bool:
     # Both patterns match text between double asterisks, so it counts twice.
     single = re.findall(r"\*([^\n\*]*)\*", text)
@@ -87,11 +82,6 @@ def _json(text: str) -> bool:
     return True
 
 
-def _title(text: str) -> bool:
-    found = compiled(r"<<[^\n]+>>").findall(text)
-    return any(title.lstrip("<").rstrip(">").strip() for title in found)
-
-
 def _two_responses(text: str) -> bool:
     parts = text.split("******")
     blank = {i for i, part in enumerate(parts) if not part.strip()}
@@ -99,11 +89,6 @@ def _two_responses(text: str) -> bool:
         return False
     kept = [part.strip() for i, part in enumerate(parts) if i not in blank]
     return len(kept) == 2 and kept[0] != kept[1]
-
-
-def _quoted(text: str) -> bool:
-    text = text.strip()
-    return len(text) > 1 and text[0] == text[-1] == '"'
 
 
 def _detected(text: str) -> str | None:
@@ -157,9 +142,14 @@ INSTRUCTIONS: Mapping[str, Check] = {
     "detectable_format:multiple_sections": lambda text, section_spliter, num_sections: (
         len(compiled(rf"\s?{section_spliter}\s?\d+\s?").split(text)) > num_sections
     ),
-    "detectable_format:number_bullet_lists": _bullets,
+    "detectable_format:number_bullet_lists": lambda text, num_bullets: (
+        sum(len(bullet.findall(text)) for bullet in _BULLETS) == num_bullets
+    ),
     "detectable_format:number_highlighted_sections": _highlights,
-    "detectable_format:title": _title,
+    "detectable_format:title": lambda text: any(
+        title.lstrip("<").rstrip(">").strip()
+        for title in compiled(r"<<[^\n]+>>").findall(text)
+    ),
     "keywords:existence": lambda text, keywords: all(
         compiled(word, re.IGNORECASE).is_in(text) for word in keywords
     ),
@@ -190,7 +180,9 @@ INSTRUCTIONS: Mapping[str, Check] = {
     "startend:end_checker": lambda text, end_phrase: (
         text.strip().strip('"').lower().endswith(end_phrase.strip().lower())
     ),
-    "startend:quotation": _quoted,
+    "startend:quotation": lambda text: (
+        re.fullmatch('".*"', text.strip(), re.DOTALL) is not None
+    ),
 }
 
 IFBENCH: Mapping[str, Check] = {

@@ -143,12 +143,6 @@ def _word_at(text: str, keyword: str, n: int, m: int) -> bool:
     return 1 <= m <= len(words) and words[m - 1] == keyword.strip()
 
 
-def _more_alliteration(text: str) -> bool:
-    """Check that each sentence has more alliterating words than the previous one."""
-    found = [_n_alliterating(part) for part in sentences(text)]
-    return all(a < b for a, b in pairwise(found))
-
-
 def _n_alliterating(sentence: str) -> int:
     words = [word.lstrip(EDGES) for word in sentence.lower().split()]
     first = [word[0] for word in words if word]
@@ -158,15 +152,20 @@ def _n_alliterating(sentence: str) -> int:
     return sum(alike) + runs
 
 
-def _longer(text: str, small_n: int) -> bool:
-    """Check that each sentence has a fixed number of words more than the previous."""
-    lengths = [len(without_punctuation(part).split()) for part in sentences(text)]
-    return bool(lengths) and all(b == a + small_n for a, b in pairwise(lengths))
-
-
 WORDS: Mapping[str, Callable[..., bool]] = {
-    "sentence:alliteration_increment": _more_alliteration,
-    "sentence:increment": _longer,
+    # Each sentence has more alliterating words than the previous one.
+    "sentence:alliteration_increment": lambda text: all(
+        a < b for a, b in pairwise(map(_n_alliterating, sentences(text)))
+    ),
+    # Each sentence has a fixed number of words more than the previous one.
+    "sentence:increment": lambda text, small_n: (
+        bool(parts := sentences(text))
+        and all(
+            len(without_punctuation(b).split())
+            == len(without_punctuation(a).split()) + small_n
+            for a, b in pairwise(parts)
+        )
+    ),
     "sentence:keyword": lambda text, word, N: (
         0 < N <= len(parts := sentences(text)) and word.lower() in parts[N - 1].lower()
     ),
@@ -239,12 +238,6 @@ def _all_signs(text: str) -> bool:
     return has_interrobang and all(sign in rest for sign in ".,!?;:")
 
 
-def _japanese(text: str, N: int) -> bool:
-    """Check that each N-th word is Japanese, unless it is a number."""
-    words = [word.strip(EDGES) for word in text.split()][N - 1 :: N]
-    return all(_JAPANESE.search(word) for word in words if word and not word.isdigit())
-
-
 def _n_pronouns(text: str, N: int) -> bool:
     words = without_punctuation(text.replace("/", " ").lower()).split()
     known = _PRONOUNS.split()
@@ -304,7 +297,12 @@ COUNTS: Mapping[str, Callable[..., bool]] = {
     "count:word_count_range": lambda text, min_words, max_words: (
         min_words <= len(re.findall(r"\w+", text)) <= max_words
     ),
-    "count:words_japanese": _japanese,
+    # Each N-th word is Japanese, unless it is a number.
+    "count:words_japanese": lambda text, N: all(
+        _JAPANESE.search(bare)
+        for word in text.split()[N - 1 :: N]
+        if (bare := word.strip(EDGES)) and not bare.isdigit()
+    ),
     "ratio:overlap": _overlap,
     "ratio:sentence_balance": lambda text: len(set(_ends(text))) == 1,
     "ratio:sentence_type": lambda text: _ends(text)[0] == 2 * _ends(text)[1],
