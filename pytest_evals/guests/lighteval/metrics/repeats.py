@@ -19,6 +19,7 @@ from pytest_evals.guests.lighteval.metrics.normalizers import (
 from pytest_evals.guests.lighteval.metrics.reductions import check_count, references
 from pytest_evals.scorers.code_eval import pass_at_k
 from pytest_evals.scorers.custom_metrics.metric import (
+    Libraries,
     SampleLevelComputation,
     call_computation,
 )
@@ -49,6 +50,12 @@ class SamplingMetric(SampleLevelComputation):
         resolve_normalizer(self.normalize)
         if isinstance(self.sample_scoring_function, str):
             match_type(self.sample_scoring_function)
+
+    @property
+    def libraries(self) -> Libraries:
+        """Return the libraries of the scoring function."""
+        needed: Libraries = getattr(self.sample_scoring_function, "libraries", ())
+        return needed
 
     def preprocess(self, text: str) -> str:
         """Normalize a text."""

@@ -52,3 +52,9 @@ class Hundred(ExactMatches):
 def test_nothing_is_known_of_a_users_own_computation(computation):
     made = SampleLevelMetric("em", True, SamplingMethod.GENERATIVE, computation, mean)
     assert spans(made) == {ANYTHING}
+
+
+def test_a_metric_of_several_answers_needs_the_libraries_of_its_scoring_function():
+    needed = CATALOGUE["pass_at_k_math"]().sample_level_fn.libraries
+    assert needed == (("math_verify", "math-verify", "metrics"),)
+    assert CATALOGUE["pass_at_k"]().sample_level_fn.libraries == ()
