@@ -183,7 +183,7 @@ class GPassAtK(_CountedMetric):
     @property
     def ks(self) -> list[int]:
         """Return the values of ``k`` as a list."""
-        return list(self.k) if isinstance(self.k, list | tuple) else super().ks
+        return super().ks if isinstance(self.k, int | None) else list(self.k)
 
     def metric_names(self) -> list[str]:
         """Return the names of its numbers."""
