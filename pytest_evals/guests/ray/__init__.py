@@ -1,6 +1,6 @@
 """The model kind ``ray``: replicas of a model on a Ray cluster.
 
-- ``kind``: the kind and its arguments, without Ray
+- ``kind``, ``settings``: the kind and its arguments; both without Ray
 - ``model``, ``pool``, ``scheduler``: the model, its replicas, and their work
 - ``cluster``, ``replica``: the cluster, and the process of one replica
 """

@@ -16,8 +16,8 @@ import ray
 from ray import exceptions
 
 from pytest_evals.errors import EvalsError, ModelError
-from pytest_evals.guests.ray.kind import RaySettings
 from pytest_evals.guests.ray.replica import ANNOUNCEMENTS, Replica
+from pytest_evals.guests.ray.settings import RaySettings
 from pytest_evals.models.spec import ModelSpec
 
 REACH_S = 10.0

@@ -14,9 +14,9 @@ from typing import Any
 from pytest_evals.core.model import RequestTokenizer
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.guests.ray.cluster import Cluster
-from pytest_evals.guests.ray.kind import RaySettings
 from pytest_evals.guests.ray.pool import ReplicaPool
 from pytest_evals.guests.ray.scheduler import WorkQueue
+from pytest_evals.guests.ray.settings import RaySettings
 from pytest_evals.models.checkpoint import quick_hash
 from pytest_evals.models.prefetch import BatchModel
 from pytest_evals.models.registry import (

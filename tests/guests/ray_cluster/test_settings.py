@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.errors import MissingExtraError, OptionError
 from pytest_evals.guests.ray import kind
-from pytest_evals.guests.ray.kind import RaySettings, read_settings
+from pytest_evals.guests.ray.settings import RaySettings, read_settings
 from pytest_evals.models.registry import (
     answering,
     check_spec,
