@@ -73,7 +73,6 @@ _FUNCTIONS = {
 """Module → start of the names of its types of dictionaries, and its function."""
 
 TEMPLATES: Mapping[str, Mapping[str, Any]] = {
-    _HOME: {},
     **{
         f"{_HOME}.{module}": {
             function.__name__: function,
@@ -81,7 +80,6 @@ TEMPLATES: Mapping[str, Mapping[str, Any]] = {
         }
         for module, (kind, function) in _FUNCTIONS.items()
     },
-    f"{_HOME}.utils": {},
     f"{_HOME}.utils.formatting_utils": _names(literals, "capitalize", "decapitalize"),
     f"{_HOME}.utils.formulation": {
         name: getattr(formulation, name) for name in formulation.__all__
@@ -244,17 +242,14 @@ _TASK = {
 _LETTERS = {"LETTER_INDICES": list(ascii_uppercase)}
 _REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
 
-NAMES: Mapping[str, Mapping[str, Any]] = {
+_MODULES: Mapping[str, Mapping[str, Any]] = {
     "aenum": {"extend_enum": extend_enum},
     "langcodes": {"standardize_tag": standardize_tag},
-    "lighteval": {},
-    "lighteval.logging": {},
     "lighteval.logging.hierarchical_logger": {
         "hlog": logging.info,
         "hlog_err": logging.error,
         "hlog_warn": logging.warning,
     },
-    "lighteval.metrics": {},
     "lighteval.metrics.dynamic_metrics": _DYNAMIC,
     "lighteval.metrics.llm_as_judge": _JUDGES,
     "lighteval.metrics.metrics": {
@@ -271,14 +266,12 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.metrics.metrics_sample": _SAMPLE,
     "lighteval.metrics.normalizations": _NORMALIZERS,
     "lighteval.metrics.sample_preparator": _PREPARATORS,
-    "lighteval.metrics.utils": {},
     "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
     "lighteval.metrics.utils.llm_as_judge": _JUDGES,
     "lighteval.metrics.utils.math_comparison": _names(
         extractive_match, "compare_gold_target", "sympy_expr_eq"
     ),
     "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
-    "lighteval.models": {},
     "lighteval.models.model_output": dict.fromkeys(
         (
             "ModelResponse",
@@ -290,19 +283,14 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         ),
         response.ModelResponse,
     ),
-    "lighteval.tasks": {},
     "lighteval.tasks.extended": {},
     "lighteval.tasks.default_prompts": _LETTERS,
     "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
     "lighteval.tasks.requests": _REQUESTS,
-    "lighteval.tasks.multilingual": {},
-    "lighteval.tasks.multilingual.utils": {},
     "lighteval.tasks.multilingual.utils.task_utils": {
         "get_metrics_for_formulation": get_metrics_for_formulation,
         "normalize_subset": normalize_subset,
     },
-    "lighteval.tasks.tasks": {},
-    "lighteval.tasks.tasks.lcb": {},
     CODEGEN: {
         "estimate_pass_at_k": pass_at_k,
         **_names(codegen, "codegen_metrics", "extract_code"),
@@ -310,7 +298,6 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "lighteval.tasks.tasks_prompt_formatting": _LETTERS,
     **TEMPLATES,
-    "lighteval.utils": {},
     "lighteval.utils.imports": {
         "Extra": _AnyName(),
         "is_package_available": is_package_available,
@@ -335,7 +322,16 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "safe_divide": safe_divide,
     },
 }
-"""Module → its names."""
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    **{
+        module[:at]: {}
+        for module in _MODULES
+        for at, sign in enumerate(module)
+        if sign == "."
+    },
+    **_MODULES,
+}
+"""Module → its names, also of the packages that contain one."""
 
 
 def find_export(module: str, name: str) -> Any:

@@ -126,8 +126,11 @@ def _exact(name: str, normalizer: str | None = None, **arguments: Any) -> Metric
 
 
 def _text_metrics(published: bool) -> dict[str, Maker]:
-    def repeated(name: str, kind: Any, **arguments: Any) -> Metric:
-        return sample(name, kind(published=published, **arguments))
+    def repeated(
+        name: str, kind: Any, scoring: Any = None, strip: bool = True
+    ) -> Metric:
+        how = {"strip_strings": strip, "sample_scoring_function": scoring}
+        return sample(name, kind(published=published, **how))
 
     def g_pass(name: str, scoring: Any, prefix: str | None = None) -> Metric:
         how = repeats.GPassAtK(
@@ -139,11 +142,9 @@ def _text_metrics(published: bool) -> dict[str, Maker]:
         return SampleLevelMetricGrouping(name, True, TEXT, how, mean)
 
     return {
-        "avg_at_n": lambda: repeated("avg@n", repeats.AvgAtN, strip_strings=True),
+        "avg_at_n": lambda: repeated("avg@n", repeats.AvgAtN),
         "avg_at_n_math": lambda: repeated(
-            "avg@n",
-            repeats.AvgAtN,
-            sample_scoring_function=_formulas("expr+latex", 6, False),
+            "avg@n", repeats.AvgAtN, _formulas("expr+latex", 6, False), strip=False
         ),
         "bert_score": lambda: _group(
             ["BERTScore-P", "BERTScore-R", "BERTScore-F"],
@@ -186,7 +187,7 @@ def _text_metrics(published: bool) -> dict[str, Maker]:
         ),
         "gpqa_instruct_metric": lambda: sample("extractive_match", _letters(True)),
         "gpqa_instruct_pass_at_k": lambda: repeated(
-            "gpqa_pass@k", repeats.PassAtK, sample_scoring_function=_letters(True)
+            "gpqa_pass@k", repeats.PassAtK, _letters(True), strip=False
         ),
         "hle_metrics": lambda: _group(
             list(_HLE),
@@ -200,16 +201,13 @@ def _text_metrics(published: bool) -> dict[str, Maker]:
         "lcb_codegen_metric": lambda: sample(
             "codegen_pass@1:16", codegen.CodegenMetric()
         ),
-        "maj_at_n": lambda: repeated("maj@n", repeats.MajAtN),
-        "pass_at_k": lambda: repeated("pass@k", repeats.PassAtK, strip_strings=True),
+        "maj_at_n": lambda: repeated("maj@n", repeats.MajAtN, strip=False),
+        "pass_at_k": lambda: repeated("pass@k", repeats.PassAtK),
         "pass_at_k_letters": lambda: repeated(
-            "pass@k", repeats.PassAtK, sample_scoring_function=_letters(False)
+            "pass@k", repeats.PassAtK, _letters(False), strip=False
         ),
         "pass_at_k_math": lambda: repeated(
-            "pass@k",
-            repeats.PassAtK,
-            strip_strings=True,
-            sample_scoring_function=_formulas("expr+latex", 6, False),
+            "pass@k", repeats.PassAtK, _formulas("expr+latex", 6, False)
         ),
         "perfect_exact_match": lambda: _exact("perfect_em"),
         "prefix_exact_match": lambda: _exact(
