@@ -87,10 +87,8 @@ class HarnessModel:
         super().__init__()
         if device not in (None, *_FIRST_GPU):
             arguments["device"] = device
-        for name, size in (
-            ("batch_size", batch_size),
-            ("max_batch_size", max_batch_size),
-        ):
+        sizes = {"batch_size": batch_size, "max_batch_size": max_batch_size}
+        for name, size in sizes.items():
             if size is not None:
                 _LOG.info("%s=%s is ignored: batches are formed by tokens", name, size)
         self._warn = OnceLogger(_LOG)

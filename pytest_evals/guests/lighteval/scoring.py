@@ -152,11 +152,7 @@ def later_turns(record: Record) -> Dialogue[list[str]]:
     for query in queries[1:]:
         prompt = request.prompt
         earlier = (Message("user", prompt),) if isinstance(prompt, str) else prompt
-        messages = (
-            *earlier,
-            Message("assistant", answer),
-            Message("user", str(query)),
-        )
+        messages = (*earlier, Message("assistant", answer), Message("user", str(query)))
         request = replace(request, prompt=messages)
         (response,) = yield [Ask("", request)]
         answer = response.raise_for_error().text
