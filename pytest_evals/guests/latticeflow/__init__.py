@@ -3,8 +3,7 @@ tasks.
 
 - YAML, placeholders, keys: ``reader``, ``entities``, ``fields``, ``parameters``
 - run files: ``loader``, ``suite``, ``run_file`` (evaluations), ``policy``
-- a task: ``task_file`` (its dataset and samples), ``assembly``, ``task_models``,
-  ``recipe``, ``system_task``
+- a task: ``task_file`` (its dataset and samples), ``assembly``, ``recipe``
 - datasets: ``dataset_file``, ``tables``, ``filters``, ``generator``
 - models: ``model_file``, ``models``, ``http_model``
 - ``solvers``, ``scoring``, ``metrics``: packages with the table of all types in

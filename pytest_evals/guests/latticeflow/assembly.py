@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_evals.core.dialogue import Ask
+from pytest_evals.core.request import Response
 from pytest_evals.core.task import Asked, Task
+from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.metadata_keys import CHOICES
-from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.filters import read_actions
 from pytest_evals.guests.latticeflow.metrics.measures import (
@@ -29,8 +33,7 @@ from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY, TaskUse
 from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.guests.latticeflow.solvers.reader import read_solver
-from pytest_evals.guests.latticeflow.suite import EntitySuite
-from pytest_evals.guests.latticeflow.system_task import read_system_task
+from pytest_evals.guests.latticeflow.suite import EntitySuite, TaskModels
 from pytest_evals.guests.latticeflow.task_file import (
     DATASET_KEY,
     Columns,
@@ -41,11 +44,15 @@ from pytest_evals.guests.latticeflow.task_file import (
     aligned_names,
     check_columns,
     load_samples,
+    read_system_task,
     read_task_dataset,
     with_all_samples,
 )
-from pytest_evals.guests.latticeflow.task_models import TaskModels, refuse_identical
-from pytest_evals.prompts.document_warnings import ALLOWED, are_allowed
+from pytest_evals.prompts.document_warnings import (
+    ALLOWED,
+    IdenticalPrompts,
+    are_allowed,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,30 +206,31 @@ class _TaskBuilder:
         return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
 
     def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
-        allowed = are_allowed(self._suite.options.metadata)
-        if allowed or ALLOWED in self._task.tags:
-            return recipe.ask
-        return refuse_identical(
-            recipe, lambda: len(rows.loaded.samples), self._use.place
+        """Return ``recipe.ask``, which fails if all samples send the same requests."""
+        solver, place = recipe.solver, self._use.place
+        is_allowed = ALLOWED in self._task.tags or are_allowed(
+            self._suite.options.metadata
         )
+        is_known = solver is not None and solver.is_declared and recipe.earlier is None
+        if is_allowed or not is_known:  # or only known by running the user's code
+            return recipe.ask
+        identical = IdenticalPrompts(
+            lambda index: _requests(recipe, index), lambda: len(rows.loaded.samples)
+        )
+
+        def ask(index: int) -> Asked:
+            asked = recipe.ask(index)
+            if identical.n:
+                fix = f"correct the template; if it is intended: tags: [{ALLOWED}]"
+                raise FieldError(identical.text, place, fix)
+            return asked
+
+        return ask
 
     def _subjects(self, values: Sequence[ScorerValue]) -> tuple[PolicySubject, ...]:
         """Return the values for policies; without any, one whose names are unknown."""
-        subject = PolicySubject(
-            evaluation=self._use.evaluation, specification=self._use.name
-        )
-        found = tuple(
-            replace(
-                subject,
-                scorer=one.scorer,
-                metric=one.metric,
-                name="" if one.later else one.how.name,
-                own="" if one.later else one.name,
-                prefix=one.prefix,
-            )
-            for one in values
-        )
-        return found or (subject,)
+        use, found = self._use, list[ScorerValue | None](values) or [None]
+        return tuple(PolicySubject(use.evaluation, use.name, one) for one in found)
 
     def _trials(self) -> Trials | None:
         """Return the trials; the specification's number overrides the task's."""
@@ -293,15 +301,11 @@ class _TaskBuilder:
             rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
             return Samples(rows, None, ids)
 
-        source = EarlierTask(
-            lambda i: recipe.as_sample(own.own[i]), recipe.calls_models
-        )
         rows = SampleRows(load, self._suite.options, self._use.sizes)
-        return rows, source
+        return rows, lambda i: recipe.as_sample(own.own[i])
 
     def _common(self) -> dict[str, Any]:
-        """Return the arguments of ``Task`` that all kinds of tasks share; ``config`` is
-        the configuration for results."""
+        """Return the arguments of ``Task`` that all kinds of tasks share."""
         use = self._use
         config = {
             "task": use.name,
@@ -345,5 +349,33 @@ class _TaskBuilder:
         if parameter.type == "model":
             return "" if parameter.usage == "model_under_test" else JUDGE_KEY
         if parameter.type == "dataset":
-            return self._suite.only_dataset(self._task.place.path)
+            found = self._suite.entities.all("dataset", self._task.place.path)
+            return found[0].key if len(found) == 1 else None
         return None
+
+
+_MOST_ROUNDS = 20
+_REPLY = Response(
+    text=json.dumps({"choices": [{"message": {"role": "assistant", "content": "?"}}]})
+)
+"""Reply assumed for every model, in a form that all adapters can parse."""
+
+
+def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
+    """Return all requests of a solver for a sample, if every reply is the same."""
+    assert recipe.solver is not None
+    dialogue = recipe.solver.solve(recipe.sample(index), 0)
+    requests: list[Ask] = []
+    try:
+        asks = next(dialogue)
+        for _ in range(_MOST_ROUNDS):
+            requests += asks
+            asks = dialogue.send([_REPLY] * len(asks))
+    except StopIteration:
+        pass
+    except DocumentError:
+        if not requests:
+            raise
+    finally:
+        dialogue.close()
+    return requests

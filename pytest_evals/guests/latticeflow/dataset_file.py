@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
+from pytest_evals.guests.latticeflow import tables
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.filters import (
@@ -20,14 +21,7 @@ from pytest_evals.guests.latticeflow.filters import (
     matching_rows,
     read_filter,
 )
-from pytest_evals.guests.latticeflow.tables import (
-    ID,
-    Rows,
-    download,
-    folder_rows,
-    hub_rows,
-    table_rows,
-)
+from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 _TABLES = (".csv", ".jsonl")
 _TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
@@ -96,23 +90,19 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
         section = top.section("source")
         if section is not None:
             filters = [read_filter(entry) for entry in section.entries("filters")]
-            load = _source(section)
+            kind = section.values.get("type")
+            if kind in _TRACES:
+                what = f"source type {kind!r} imports from another service, which is "
+                fix = "export the traces to JSONL and use type: local"
+                section.problem("type", f"{what}not supported", fix)
+            else:
+                load = section.typed("source type", "a source", _SOURCES)
     elif "file_path" in given:  # deprecated
         load = _local(top)
     top.close("a dataset")
     if problems or load is None:
         raise TaskFileError(problems)
     return load, filters
-
-
-def _source(section: Keys) -> Load | None:
-    kind = section.values.get("type")
-    if kind in _TRACES:
-        what = f"source type {kind!r} imports from another service, which is "
-        fix = "export the traces to JSONL and use type: local"
-        section.problem("type", f"{what}not supported", fix)
-        return None
-    return section.typed("source type", "a source", _SOURCES)
 
 
 def _local(section: Keys) -> Load | None:
@@ -122,7 +112,7 @@ def _local(section: Keys) -> Load | None:
     if path.suffix.lower() not in _TABLES:
         what = f"file_path: {path.name!r} must end in .csv or .jsonl"
         section.problem("file_path", what, "file_path: ./rows.jsonl")
-    return lambda loading: table_rows(path, place, typed=loading.typed)
+    return lambda loading: tables.table_rows(path, place, typed=loading.typed)
 
 
 def _path(section: Keys, key: str) -> Path | None:
@@ -138,7 +128,7 @@ def _folder(section: Keys) -> Load | None:
     extension = section.text("extension").removeprefix(".").lower()
     if path is None:
         return None
-    return lambda _loading: folder_rows(path, extension, place)
+    return lambda _loading: tables.folder_rows(path, extension, place)
 
 
 def _url(section: Keys) -> Load | None:
@@ -149,7 +139,7 @@ def _url(section: Keys) -> Load | None:
     if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
         what = f"url: the path of {url!r} does not end in .csv or .jsonl"
         section.problem("url", what)
-    return lambda loading: download(url, place, typed=loading.typed)
+    return lambda loading: tables.download(url, place, typed=loading.typed)
 
 
 def _hub(section: Keys) -> Load | None:
@@ -162,7 +152,7 @@ def _hub(section: Keys) -> Load | None:
     if not path or not split:
         return None
     places = section.place("path"), section.place("split")
-    load = partial(hub_rows, path, split, arguments, places)
+    load = partial(tables.hub_rows, path, split, arguments, places)
     return lambda loading: load(loading.base)
 
 

@@ -120,13 +120,8 @@ class Keys(Section):
         *arguments: Any,
     ) -> T:
         """Return what the reader of the ``type`` returns, and close the section. One
-        without a valid type is read as one of the first, without its problems.
-
-        Args:
-            noun: Name of the types in messages: ``metric``.
-            owner: The kind of section, in messages: ``a metric``.
-            readers: Type → function of the section and ``arguments``.
-        """
+        without a valid type is read as one of the first, without its problems. ``noun``
+        and ``owner`` are for messages: ``metric``, ``a metric``."""
         kind = self.one_of("type", noun, tuple(readers), "")
         if not kind:
             unread = Keys(self.file, [], self.values, self.steps)

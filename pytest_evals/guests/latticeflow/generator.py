@@ -8,7 +8,6 @@ samples at the start of the chain, ``_SYNTHESIZERS`` all synthesizers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, islice, product
 from random import Random
 from typing import Any
@@ -22,9 +21,8 @@ from pytest_evals.guests.latticeflow.parameters import (
     read_parameters,
     resolve_values,
 )
-from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.reader import Values, substitute
-from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
+from pytest_evals.guests.latticeflow.snippets import snippet_of, to_json
 from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 Row = Mapping[str, Any]
@@ -191,10 +189,6 @@ def _synthesizers(definition: Keys) -> list[Synthesizer]:
     return found
 
 
-def _unchanged(entry: Keys) -> Synthesizer:
-    return lambda row: [row]
-
-
 def _drop(entry: Keys) -> Synthesizer:
     columns = {str(name) for name in entry.take("columns", list, [])}
     if not columns:
@@ -205,17 +199,15 @@ def _drop(entry: Keys) -> Synthesizer:
 def _python(entry: Keys) -> Synthesizer:
     names = [key for key in entry.values if str(key).endswith("_snippet")]
     key = names[0] if len(names) == 1 else "synthesize_snippet"
-    return partial(_run_snippet, snippet_of(entry, key, "synthesize"))
+    function = snippet_of(entry, key, "synthesize")
 
-
-def _run_snippet(function: Snippet, row: Row) -> Iterable[Row]:
     def read(rows: Any) -> list[dict[str, Any]]:
         if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
             return [to_json(one, lambda value: value) for one in rows]
         what = f"must return a list of samples, not {rows!r:.80}"
         raise function.invalid_return(what)
 
-    return function.read(read, dict(row))
+    return lambda row: function.read(read, dict(row))
 
 
 def _template(entry: Keys) -> Synthesizer:
@@ -231,23 +223,21 @@ def _template(entry: Keys) -> Synthesizer:
         entry.problem("template", "template is missing", 'template: "Is {what} red?"')
     place = entry.text_place("template")
     templates = [entry.text_template("template", text, place) for text in texts]
-    return partial(_fill_templates, templates, fields)
 
+    def fill(row: Row) -> Iterator[Row]:
+        for template in templates:
+            text = template.render({"source": row})
+            for values in product(*fields.values()):
+                filled = text
+                for name, value in zip(fields, values, strict=True):
+                    filled = filled.replace(f"{{{name}}}", str(value))
+                yield {**row, TEXT: filled}
 
-def _fill_templates(
-    templates: Sequence[SampleTemplate], fields: Mapping[str, Sequence[Any]], row: Row
-) -> Iterator[Row]:
-    for template in templates:
-        text = template.render({"source": row})
-        for values in product(*fields.values()):
-            filled = text
-            for name, value in zip(fields, values, strict=True):
-                filled = filled.replace(f"{{{name}}}", str(value))
-            yield {**row, TEXT: filled}
+    return fill
 
 
 _SYNTHESIZERS: Mapping[str, Callable[[Keys], Synthesizer]] = {
-    "empty": _unchanged,
+    "empty": lambda _entry: lambda row: [row],
     "template": _template,
     "python": _python,
     "drop_columns": _drop,

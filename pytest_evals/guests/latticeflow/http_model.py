@@ -14,15 +14,8 @@ from typing import Any
 
 from pytest_evals.core.request import UNSENT, Request, Response
 from pytest_evals.errors import DocumentError, SpendCapError
-from pytest_evals.guests.latticeflow.models import (
-    NO_SCORES,
-    Adapter,
-    ModelInfo,
-    model_input_of,
-    response_of,
-    token_limit,
-    tokens_of,
-)
+from pytest_evals.guests.latticeflow import models
+from pytest_evals.guests.latticeflow.models import Adapter, ModelInfo
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.http.client import HttpClient, wait_of
 from pytest_evals.models.http.errors import (
@@ -103,7 +96,7 @@ class _Sender:
             output = self._adapter.to_output(reply.text, status, self._info)
         except DocumentError as error:
             raise self.safe(RequestFailedError(str(error))) from None
-        n_in, n_out = tokens_of(output)
+        n_in, n_out = models.tokens_of(output)
         usage = {"prompt_tokens": n_in, "completion_tokens": n_out}
         return {"output": output, "usage": usage}
 
@@ -181,14 +174,14 @@ class HttpModel(BackgroundModel):
         self._background.close(self._sender.close)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
-        given = model_input_of(request)
+        given = models.model_input_of(request)
         if given is None:
-            return place, Response(error=NO_SCORES)
+            return place, Response(error=models.NO_SCORES)
         METER.set(meter := RequestMeter())
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            most = token_limit(body) or getattr(request, "max_tokens", 0)
+            most = models.token_limit(body) or getattr(request, "max_tokens", 0)
             sent = {"text": body, "max_tokens": most}
             output = await self._client.ask(None, sent, lambda reply: reply["output"])
         except RequestFailedError as fault:
@@ -198,7 +191,7 @@ class HttpModel(BackgroundModel):
         except DocumentError as error:
             return place, Response(error=str(error))
         share = (time.perf_counter() - began) / self._client.concurrency.limit
-        response = response_of(output, share, meter.latency_s)
+        response = models.response_of(output, share, meter.latency_s)
         if response.error:
             what = f"{self._sender.source(None)}: {response.error}"
             response = replace(response, error=what)

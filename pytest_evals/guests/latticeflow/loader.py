@@ -67,20 +67,14 @@ def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
         for one in entities.in_file(run.file.path):
             if one.kind == "task" and one.place == task.place:
                 return True
-        if any(task.key == key for key in _named_tasks(run)):
-            return True
+        values: Any = run.file.values
+        evaluation = values.get("evaluation") if run.kind == "run" else values
+        is_mapping = isinstance(evaluation, dict)
+        named = evaluation.get("task_specifications") if is_mapping else ()
+        for one in named if isinstance(named, list) else ():
+            if isinstance(one, dict) and one.get("task_key") == task.key:
+                return True
     return False
-
-
-def _named_tasks(run: Entity) -> Iterator[Any]:
-    values = run.file.values
-    evaluation = values.get("evaluation") if run.kind == "run" else values
-    listed = (
-        evaluation.get("task_specifications") if isinstance(evaluation, dict) else ()
-    )
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict):
-            yield one.get("task_key")
 
 
 def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:

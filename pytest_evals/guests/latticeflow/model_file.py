@@ -25,17 +25,10 @@ from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, OptionError, Problem, TaskFileError
+from pytest_evals.guests.latticeflow import models
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
-from pytest_evals.guests.latticeflow.models import (
-    BUILT_IN,
-    Adapter,
-    FunctionModel,
-    ModelInfo,
-    Run,
-    parsed,
-    spend_plan,
-)
+from pytest_evals.guests.latticeflow.models import Adapter, ModelInfo, Run
 from pytest_evals.guests.latticeflow.prompts.items import wrap
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.snippets import snippet_of
@@ -64,7 +57,7 @@ def read_adapter(entity: Entity) -> Adapter:
 
     def to_output(text: str, status: int, info: ModelInfo) -> Any:
         given = {"body": text, "status_code": status, "model_info": info.shown}
-        return parsed(reply.render(given), f"{reply.place}: process_output")
+        return models.parsed(reply.render(given), f"{reply.place}: process_output")
 
     sources = json.dumps([request.text, reply.text])
     return Adapter(
@@ -189,7 +182,7 @@ class _ModelReader:
         config.problem("connection_type", what, fix)
 
     def placeholder(self, config: Keys) -> ModelFile:
-        return self._function(BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
+        return self._function(models.BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
 
     def inference(self, config: Keys) -> ModelFile | None:
         adapter = self._adapter(config)
@@ -245,7 +238,9 @@ class _ModelReader:
             )
             return HttpModel(info, adapter, connection, fingerprint)
 
-        plan = partial(spend_plan, adapter=adapter, info=info, limits=self.limits)
+        plan = partial(
+            models.spend_plan, adapter=adapter, info=info, limits=self.limits
+        )
         source = _Opener(self._key, fingerprint, open_, unready, plan)
         return ModelFile(source)
 
@@ -273,7 +268,7 @@ class _ModelReader:
         fingerprint, info = self._fingerprint(adapter), self._info(self._key)
 
         def open_() -> Model:
-            return FunctionModel(info, adapter, run, fingerprint, self._width)
+            return models.FunctionModel(info, adapter, run, fingerprint, self._width)
 
         source = _Opener(self._key, fingerprint, open_)
         return ModelFile(source, takes_sample=takes_sample)
@@ -281,11 +276,11 @@ class _ModelReader:
     def _adapter(self, config: Keys) -> Adapter | None:
         inner = config.section("adapter")
         if inner is None:
-            return BUILT_IN[_IDENTITY]
+            return models.BUILT_IN[_IDENTITY]
         key = inner.required_text("key", "latticeflow$openai_chat_completion")
         inner.close("adapter")
-        if key in BUILT_IN:
-            return BUILT_IN[key]
+        if key in models.BUILT_IN:
+            return models.BUILT_IN[key]
         return config.or_problems(self._adapters, key, inner) if key else None
 
     def _info(self, model_key: str) -> ModelInfo:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
@@ -30,7 +30,7 @@ class _BadValueError(Exception):
 
 
 Check = Callable[[Any], Any]
-"""Returns the value; raises :class:`_BadValueError`."""
+"""Returns the value to use; raises :class:`_BadValueError`."""
 
 
 class ParameterValue(NamedTuple):
@@ -51,8 +51,6 @@ class Parameter:
     nullable: bool = False
     default: Any = None
     usage: str = ""
-    mapping: Mapping[str, Any] = field(default_factory=dict)
-    """Value of a category → its replacement."""
 
     def checked(self, value: Any) -> Any:
         """Return the value; raises ``ValueError`` if it is invalid."""
@@ -76,11 +74,6 @@ def read_parameters(top: Keys) -> tuple[Parameter, ...]:
             entry.problem("key", f"{what}; first at {found[one.key].place}")
         found[one.key] = one
     return tuple(found.values())
-
-
-def dataset_parameter(key: str, place: Place) -> Parameter:
-    """Return a parameter for a dataset that no file declares."""
-    return Parameter(key=key, type="dataset", place=place, check=_any_text)
 
 
 def resolve_values(
@@ -111,9 +104,7 @@ def resolve_values(
                 option = f"--evals-latticeflow-config {one.key}=…"
                 fix = f"{option}, or task_config in a run file"
                 problems.append(Problem(what, one.place, fix))
-        values[one.key] = (
-            one.mapping.get(value, value) if isinstance(value, str) else value
-        )
+        values[one.key] = value
     return values
 
 
@@ -131,7 +122,6 @@ def _parameter(entry: Keys) -> Parameter | None:
     if kind == "model" and entry.raw("usage") is not None:
         usage = entry.one_of("usage", "usage", _USAGES, "")
     check = _PARAMETERS[kind](entry) if kind else _any_value
-    mapping = _mapping(entry) if kind == "categorical" else {}
     entry.close(f"a parameter of type {kind}" if kind else "a parameter")
     if not kind or not key:
         return None
@@ -142,15 +132,13 @@ def _parameter(entry: Keys) -> Parameter | None:
         check=check,
         nullable=nullable,
         usage=usage,
-        mapping=mapping,
     )
-    if default is None:
-        return one
-    try:
-        return replace(one, default=one.checked(default))
-    except ValueError as error:
-        entry.problem("default_value", f"default_value: {error}")
-        return one
+    if default is not None:
+        try:
+            return replace(one, default=one.checked(default))
+        except ValueError as error:
+            entry.problem("default_value", f"default_value: {error}")
+    return one
 
 
 def _string_parameter(entry: Keys) -> Check:
@@ -162,7 +150,7 @@ def _string_parameter(entry: Keys) -> Check:
             if not isinstance(example.raw(key), str):
                 example.problem(key, f"{key} of an example must be a string")
         example.close("an example")
-    return _any_text
+    return any_text
 
 
 def _number(entry: Keys, base: Check) -> Check:
@@ -200,7 +188,7 @@ def _category(entry: Keys) -> Check:
             what = f"allowed_values must contain strings, not {word!r}"
             fix = _QUOTE if isinstance(word, bool) else f"quote it: {str(word)!r}"
             entry.entry_problem("allowed_values", number, what, fix)
-    multiple = entry.flag("multiple")
+    multiple, mapping = entry.flag("multiple"), _mapping(entry, allowed)
 
     def check(value: Any) -> Any:
         several = multiple and isinstance(value, list)
@@ -209,14 +197,14 @@ def _category(entry: Keys) -> Check:
                 hint = did_you_mean(str(one), [str(word) for word in allowed])
                 words = ", ".join(map(repr, allowed))
                 raise _BadValueError(f"one of {words}{hint and f' ({hint[2:]})'}")
-        return [value] if multiple and not several else value
+        if multiple:
+            return value if several else [value]
+        return mapping.get(value, value)
 
     return check
 
 
-def _mapping(entry: Keys) -> Mapping[str, Any]:
-    allowed: Any = entry.values.get("allowed_values")
-    allowed = allowed if isinstance(allowed, list) else []
+def _mapping(entry: Keys, allowed: Sequence[Any]) -> Mapping[str, Any]:
     mapping = entry.take("values_mapping", dict, {})
     for name, value in mapping.items():
         if name not in allowed:
@@ -254,7 +242,8 @@ def _any_value(value: Any) -> Any:
     return value
 
 
-def _any_text(value: Any) -> str:
+def any_text(value: Any) -> str:
+    """Return a string; raises the error of a check for any other value."""
     if not isinstance(value, str):
         raise _BadValueError("a string")
     return value
@@ -282,7 +271,7 @@ def _boolean(value: Any) -> bool:
 
 
 _DTYPES: Mapping[str, Check] = {
-    "string": _any_text,
+    "string": any_text,
     "integer": _integer,
     "float": _float,
     "boolean": _boolean,
@@ -293,10 +282,10 @@ _PARAMETERS: Mapping[str, Callable[[Keys], Check]] = {
     "int": lambda entry: _number(entry, _integer),
     "boolean": lambda _entry: _boolean,
     "string": _string_parameter,
-    "model": lambda _entry: _any_text,  # the values of these are keys or names
-    "dataset": lambda _entry: _any_text,
-    "dataset_column": lambda _entry: _any_text,
-    "task_result": lambda _entry: _any_text,
+    "model": lambda _entry: any_text,  # the values of these are keys or names
+    "dataset": lambda _entry: any_text,
+    "dataset_column": lambda _entry: any_text,
+    "task_result": lambda _entry: any_text,
     "list": lambda entry: _each(entry, "dtype", list, "a list"),
     "categorical": _category,
     "dict": lambda entry: _each(entry, "value_dtype", dict, "a mapping"),

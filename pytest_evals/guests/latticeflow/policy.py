@@ -9,16 +9,17 @@ the metric is reported as missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
+from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 
 _OPERATORS: Mapping[str, tuple[str, ...]] = {
     ">": (">",),
@@ -27,27 +28,24 @@ _OPERATORS: Mapping[str, tuple[str, ...]] = {
     "<": ("<",),
     "<=": ("<=",),
 }
-_SCOPE = {
-    "evaluation_keys": "evaluation",
-    "task_specification_keys": "specification",
-    "scorer_keys": "scorer",
-    "metric_keys": "metric",
-}
-"""Key of a scope → field of :class:`PolicySubject`."""
 _EVERYTHING = "all_latest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicySubject:
-    """A metric value of a task."""
+class PolicySubject(NamedTuple):
+    """A metric value of a task; ``None`` if its names are known only after scoring."""
 
     evaluation: str
     specification: str
-    scorer: str = ""
-    metric: str = ""
-    name: str = ""  # final name; empty if names are known only after scoring
-    own: str = ""  # the metric's name of it; empty likewise
-    prefix: str = ""  # of names that are known only after scoring
+    value: ScorerValue | None
+
+
+_SCOPE: Mapping[str, Callable[[PolicySubject], str]] = {
+    "evaluation_keys": lambda one: one.evaluation,
+    "task_specification_keys": lambda one: one.specification,
+    "scorer_keys": lambda one: "" if one.value is None else one.value.scorer,
+    "metric_keys": lambda one: "" if one.value is None else one.value.metric,
+}
+"""Key of a scope → the key that it restricts; empty if it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +58,6 @@ class PolicyRule:
     scope: Mapping[str, frozenset[str]]  # key of _SCOPE → allowed keys
     text: str
     place: Place
-
-    def covers(self, subject: PolicySubject) -> bool:
-        """Return whether a metric value is in scope."""
-        keys = {key: getattr(subject, _SCOPE[key]) for key in self.scope}
-        return all(
-            not keys[k] or keys[k] in allowed for k, allowed in self.scope.items()
-        )
 
 
 def gates_of(
@@ -97,19 +88,30 @@ def _covered(
     rule: PolicyRule, subjects: Sequence[PolicySubject]
 ) -> list[tuple[str, str]]:
     metric = rule.metric
-    in_scope = [one for one in subjects if rule.covers(one)]
-    named = [one for one in in_scope if one.name and one.own == metric]
-    named = named or [one for one in in_scope if one.name == metric]
+    in_scope = [
+        one
+        for one in subjects
+        if all(_SCOPE[key](one) in {"", *keys} for key, keys in rule.scope.items())
+    ]
+    known = [
+        (one.specification, one.value)
+        for one in in_scope
+        if one.value is not None and not one.value.later
+    ]
+    named = [(task, x.how.name) for task, x in known if x.name == metric]
+    named = named or [(task, metric) for task, x in known if x.how.name == metric]
     if named:
-        subjects_once = dict.fromkeys(named)
-        return [(one.specification, one.name) for one in subjects_once]
-    unnamed = [one for one in in_scope if not one.name]
-    unnamed.sort(key=lambda one: metric.startswith(one.prefix))
+        return list(dict.fromkeys(named))
+    unnamed = [
+        (one.specification, one.value.prefix if one.value is not None else "")
+        for one in in_scope
+        if one.value is None or one.value.later
+    ]
+    unnamed.sort(key=lambda one: metric.startswith(one[1]))
     if unnamed:
-        by_task = {one.specification: one.prefix for one in unnamed}
         return [
             (task, metric if metric.startswith(prefix) else prefix + metric)
-            for task, prefix in by_task.items()
+            for task, prefix in dict(unnamed).items()
         ]
     # Not the bare name: a value outside the scope may have it.
     scope = " and ".join(f"{k} {', '.join(sorted(v))}" for k, v in rule.scope.items())

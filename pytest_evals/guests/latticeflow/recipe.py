@@ -50,16 +50,11 @@ class _SampleResult(NamedTuple):
     scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
 
 
-class EarlierTask(NamedTuple):
-    """A task whose results are samples of another one (``source: task_result``).
-
-    No state is passed between the two. Documents of the later task repeat the earlier
-    one's work first; its requests are already cached or part of the same batch.
-    """
-
-    sample: Callable[[int], Dialogue[Mapping[str, Any]]]
-    """Position among its samples → the later task's sample."""
-    calls_models: bool
+EarlierTask = Callable[[int], Dialogue[Mapping[str, Any]]]
+"""A task whose results are samples of another one (``source: task_result``): position
+among its samples → the later task's sample. No state is passed between the two.
+Documents of the later task repeat the earlier one's work first; its requests are
+already cached or part of the same batch."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,17 +74,6 @@ class SampleRecipe:
     _last_solved: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
     """Last result of ``follow_up``, reused for a record without further requests."""
 
-    @property
-    def calls_models(self) -> bool:
-        """Whether any model is called."""
-        if self.earlier is not None and self.earlier.calls_models:
-            return True
-        return self._solver_calls_models or any(one.models for one in self.scorers)
-
-    @property
-    def _solver_calls_models(self) -> bool:
-        return self.solver is not None and bool(self.solver.models)
-
     def is_single_round(self, models: Models) -> bool:
         """Return whether only the tested model is called, in a single round."""
         if self.earlier is not None or any(one.models for one in self.scorers):
@@ -104,7 +88,7 @@ class SampleRecipe:
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)
         # A missing answer of the earlier task is not an error of this one.
-        if not self._solver_calls_models or self.earlier is not None:
+        if self.solver is None or not self.solver.models or self.earlier is not None:
             return Asked(doc, ())
         first: Sequence[Ask] = next(resumed(self._request_dialogue(index), ()), ())
         if any(one.model for one in first):
@@ -234,7 +218,7 @@ class SampleRecipe:
         elif record is not None:
             sample = like(sample, record.doc.row)
         if self.earlier is not None:
-            sample = yield from self.earlier.sample(index)
+            sample = yield from self.earlier(index)
         rows = yield from self._solve(sample, index)
         return (yield from self._score_rows(rows, scorers))
 
@@ -267,7 +251,8 @@ class SampleRecipe:
         n = self.trials.n if self.trials is not None else 1
         solve, postprocess = self.solver.solve, self.solver.postprocess
         solving = together([solve(sample, trial) for trial in range(n)])
-        if self.solver.is_conversation:
+        if self.solver.is_declared and not self.solver.is_single_round:
+            # Later requests contain earlier responses.
             solving = _in_conversation(solving, f"{self.task}[{self.id(index)}]")
         outputs = yield from solving
         if postprocess is None:

@@ -303,8 +303,8 @@ _WITHOUT_ANSWERS = ("run_inference", "synthesize")
 
 
 def snippet_of(section: Keys, key: str, name: str) -> Snippet:
-    """Return the function ``name`` of the snippet under a key; errors are added to the
-    problems of the section, and the function does nothing."""
+    """Return the function ``name`` of the snippet under a key; after errors, one that
+    does nothing."""
     source, found = section.take(key, str, ""), None
     place, rules = section.text_place(key), section.file.code
     if not source:

@@ -1,4 +1,5 @@
-"""Context that the tasks of one suite share: entities, datasets and options."""
+"""Context that the tasks of one suite share: entities, datasets and options; and the
+models that a task calls."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -24,6 +26,7 @@ from pytest_evals.guests.latticeflow.model_file import (
 )
 from pytest_evals.guests.latticeflow.models import Adapter
 from pytest_evals.guests.latticeflow.reader import Environment, Values, substitute
+from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.guests.latticeflow.tables import Rows
 from pytest_evals.masking.registry import learn_secret
 
@@ -96,12 +99,6 @@ class EntitySuite:
 
         return secret
 
-    def only_dataset(self, folder: Path) -> str | None:
-        """Return the key of the only dataset of a folder; ``None`` if there is not
-        exactly one."""
-        match = self.entities.all("dataset", folder)
-        return match[0].key if len(match) == 1 else None
-
     def rows(self, key: str, place: Place) -> Rows:
         """Return the rows of a dataset."""
         if key in self._open:
@@ -118,3 +115,41 @@ class EntitySuite:
         base = Path(self.options.base) if self.options.base else Path.cwd()
         loading = Loading(generate, base, self.options.typed_csv)
         return dataset_rows(entity, loading)
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskModels:
+    """Key → client of a model.
+
+    ``--model`` replaces the tested model of a file. The session's judge replaces any
+    other model that no file describes and, if set, models of providers.
+    """
+
+    suite: EntitySuite
+    tested: str  # key of the tested model; empty if no file names it
+    place: Place
+    temperature: float = 0.0  # of models that do not set one
+    sources: dict[str, ModelSource] = field(default_factory=dict)
+    """``Ask.model`` → source of the model, for each model that was requested."""
+
+    def client(self, key: str) -> ModelClient:
+        """Return the client of a model; an empty key is the tested model. Raises
+        ``TaskFileError`` if its file is invalid."""
+        options = self.suite.options
+        own = ModelClient(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
+        if not key and (options.has_model or not self.tested):
+            return own
+        name = key or self.tested
+        model = self.suite.model(name, self.place)
+        if model is None and not key:
+            return own
+        if model is None or (key and not model.native and options.has_judge):
+            self.sources[name] = JUDGE
+            return ModelClient(name=name)
+        self.sources[name] = model.source
+        return replace(
+            ModelClient() if key else own,
+            name=name,
+            native=model.native,
+            takes_sample=model.takes_sample,
+        )

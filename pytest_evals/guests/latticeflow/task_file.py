@@ -1,10 +1,12 @@
 """Reads a task file: the task, except for its definition, which needs the values of its
 parameters; its dataset (one, several aligned ones, or the results of another task); the
-selected samples and their ids; and scorers of all samples at once.
+selected samples and their ids; and scorers of all samples at once. In a system task,
+one function returns metric values, and there are no samples.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +15,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Estimate, Metric
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.data.rows import (
     Ids,
     SelectedRows,
@@ -28,12 +33,13 @@ from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
-    dataset_parameter,
+    any_text,
     read_parameters,
 )
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.reader import parameter_of
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
 from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 DATASET_KEY = "dataset_key"
@@ -82,7 +88,10 @@ def read_task(entity: Entity) -> TaskEntity:
     if problems:
         raise TaskFileError(problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
-        parameters = (*parameters, dataset_parameter(DATASET_KEY, entity.place))
+        own = Parameter(
+            key=DATASET_KEY, type="dataset", place=entity.place, check=any_text
+        )
+        parameters = (*parameters, own)
     return TaskEntity(
         key=header.key,
         tags=tuple(marker(tag) for tag in header.tags),
@@ -338,3 +347,66 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
         return results[0][id(sample)]
 
     return replace(scorer, dialogue=dialogue)
+
+
+DOCUMENT = "evidence"
+"""Id of the only document, and name of its metric."""
+
+
+class _OneRow:
+    """Rows with a single document, which no limit excludes."""
+
+    def ids(self) -> Sequence[str]:
+        return [DOCUMENT]
+
+    def indices(self) -> Sequence[int]:
+        return [0]
+
+    def total(self) -> int:
+        return 1
+
+
+def read_system_task(definition: Keys, arguments: Mapping[str, Any]) -> Task:
+    """Return the task, whose document is scored by ``compute_evidence``; errors are
+    added to the problems of the section. ``arguments``: those of all kinds of tasks."""
+    function = snippet_of(definition, "compute_evidence_snippet", "compute_evidence")
+    name = arguments["name"]
+
+    def score(record: Record) -> tuple[Score, ...]:
+        context: tuple[Any, ...] = ({},) if function.parameters() else ()
+        return (function.read(lambda given: _evidence(given, function), *context),)
+
+    def several(values: Sequence[Mapping[str, float]]) -> Mapping[str, Estimate]:
+        return {name: Estimate(value) for one in values for name, value in one.items()}
+
+    metric = Metric(
+        name=DOCUMENT, aggregate=lambda _values: Estimate(math.nan), several=several
+    )
+    return Task(
+        **arguments,
+        rows=_OneRow(),
+        ask=lambda _index: Asked(Doc("", [], 0, id=DOCUMENT, task_name=name), ()),
+        score=score,
+        metrics=(metric,),
+        asks_model=False,
+    )
+
+
+def _evidence(given: Any, function: Snippet) -> Score:
+    """Return all metric values as one score."""
+    given = to_json(given, str)
+    metrics = given.get("metrics") if isinstance(given, Mapping) else None
+    if not isinstance(metrics, Mapping):
+        what = f"must return metrics, not {given!r:.80}"
+        fix = 'return {"metrics": {"size": {"value": 3}}}'
+        raise function.invalid_return(what, fix)
+    values, reasons = {}, []
+    for name, one in metrics.items():
+        value = one.get("value") if isinstance(one, Mapping) else None
+        if not isinstance(value, int | float):
+            what = f"must return a number as value of {name!r}, not {one!r:.80}"
+            raise function.invalid_return(what, f'{{"{name}": {{"value": 3}}}}')
+        values[str(name)] = float(value)
+        if one.get("reason"):
+            reasons.append(f"{name}: {one['reason']}")
+    return Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons))

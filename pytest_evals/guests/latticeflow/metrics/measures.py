@@ -209,14 +209,9 @@ def ratio_measure(
     missing: str,
     ratio: Ratio | None = None,
 ) -> ScorerValue:
-    """Return a value computed from counts that are summed over samples.
-
-    Args:
-        read: Scores of a sample → counts.
-        score: Sums of the counts → value.
-        ratio: Numerator and denominator, if it is a ratio to which a row adds at most
-            1.
-    """
+    """Return a value computed from counts that are summed over samples. ``score``: sums
+    of the counts → value; ``ratio``: numerator and denominator, if it is a ratio to
+    which a row adds at most 1."""
 
     def totals(values: Sequence[Any]) -> Totals:
         counts = [

@@ -16,20 +16,8 @@ from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.errors import DocumentError, suggestion
 from pytest_evals.guests.latticeflow.fields import Keys, unique_name
-from pytest_evals.guests.latticeflow.metrics.measures import (
-    Read,
-    ScorerValue,
-    flatten,
-    frequencies,
-    mean_field,
-    mean_measure,
-    missing_message,
-    named_values_measure,
-    number_of,
-    number_of_field,
-    ratio_measure,
-    sum_measure,
-)
+from pytest_evals.guests.latticeflow.metrics import measures
+from pytest_evals.guests.latticeflow.metrics.measures import Read, ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of
 from pytest_evals.scorers.metric_value import plain
@@ -74,19 +62,21 @@ def binary(
             return weights[0] * sums[0] / below if below else 0.0
 
         above = Ratio(above=(weights[0], 0, 0), below=weights)
-        return ratio_measure(name, counted(*[*outcomes][:3]), value, missing, above)
+        return measures.ratio_measure(
+            name, counted(*[*outcomes][:3]), value, missing, above
+        )
 
     return [
         _accuracy(total("true_positives", "true_negatives"), missing),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
-        *(sum_measure(name, total(name), missing) for name in outcomes),
+        *(measures.sum_measure(name, total(name), missing) for name in outcomes),
     ]
 
 
 def _accuracy(is_hit: Read, missing: str) -> ScorerValue:
-    return mean_measure("accuracy", is_hit, missing, True, span=SHARE)
+    return measures.mean_measure("accuracy", is_hit, missing, True, span=SHARE)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
@@ -121,10 +111,12 @@ Reader = Callable[[Keys, str], list[ScorerValue]]
 """Keys and key of a metric → its values."""
 
 ACCURACY = replace(
-    mean_field("is_correct", "accuracy", SHARE), metric="accuracy", is_correctness=True
+    measures.mean_field("is_correct", "accuracy", SHARE),
+    metric="accuracy",
+    is_correctness=True,
 )
 """Default metric of scorers that decide whether an answer is correct."""
-FREQUENCY = replace(frequencies("label", "frequency"), metric="frequency")
+FREQUENCY = replace(measures.frequencies("label", "frequency"), metric="frequency")
 """Default metric of labelers."""
 
 
@@ -132,7 +124,7 @@ def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     """Return the means of scores, as default metrics."""
     return tuple(
         replace(
-            mean_field(name, name),
+            measures.mean_field(name, name),
             metric=name,
             field=name,
             is_correctness=name in _CORRECT,
@@ -189,7 +181,7 @@ def _extreme(which: Callable[[Sequence[float]], float]) -> Reader:
     def value(numbers: Sequence[float]) -> float:
         return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
 
-    return _of_field(number_of_field, which.__name__, value, scaled=True)
+    return _of_field(measures.number_of_field, which.__name__, value, scaled=True)
 
 
 def _deviation(numbers: Sequence[float]) -> float:
@@ -211,7 +203,7 @@ def _weighted(entry: Keys, key: str) -> list[ScorerValue]:
     if not given:
         entry.problem("weights", "weights is missing", "weights: {GOOD: 1, BAD: 0}")
     for label, weight in given.items():
-        number = None if isinstance(weight, bool) else number_of(weight)
+        number = None if isinstance(weight, bool) else measures.number_of(weight)
         if number is None:
             what = f"the weight of {label!r} must be a number, not {weight!r}"
             entry.problem("weights", what)
@@ -226,7 +218,11 @@ def _weighted(entry: Keys, key: str) -> list[ScorerValue]:
         known = suggestion(label, list(weights))
         return f"the label {label!r} of {field!r} has no weight{known}"
 
-    return [mean_measure(name, read, missing_message(field), invalid=invalid)]
+    return [
+        measures.mean_measure(
+            name, read, measures.missing_message(field), invalid=invalid
+        )
+    ]
 
 
 def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
@@ -245,7 +241,11 @@ def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
             below = weight * sums[0] + math.fsum(sums[1:])
             return weight * sums[0] / below if below else math.nan
 
-        return [ratio_measure(name, counts, value, missing_message(*fields))]
+        return [
+            measures.ratio_measure(
+                name, counts, value, measures.missing_message(*fields)
+            )
+        ]
 
     return read
 
@@ -264,7 +264,7 @@ def _multiclass(entry: Keys, key: str) -> list[ScorerValue]:
     """Read accuracy, and precision, recall and F1 of each class and as unweighted
     means. A class that is never predicted, or never correct, has 0."""
     gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
-    missing = missing_message(gold, predicted)
+    missing = measures.missing_message(gold, predicted)
 
     def read(score: SampleScore) -> list[str] | None:
         pair = _pair(score, gold, predicted)
@@ -275,12 +275,12 @@ def _multiclass(entry: Keys, key: str) -> list[ScorerValue]:
         return None if pair is None else int(pair[0] == pair[1])
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        pairs = [(one[0], one[1]) for one in flatten(values)]
+        pairs = [(one[0], one[1]) for one in measures.flatten(values)]
         return {name: Estimate(number) for name, number in _by_class(pairs).items()}
 
     return [
         _accuracy(is_hit, missing),
-        named_values_measure(key, read, several, missing),
+        measures.named_values_measure(key, read, several, missing),
     ]
 
 
@@ -288,13 +288,13 @@ def _python(entry: Keys, key: str) -> list[ScorerValue]:
     function = snippet_of(entry, "compute_metrics_snippet", "compute_metrics")
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        scores = [SampleScore(*one) for one in flatten(values)]
+        scores = [SampleScore(*one) for one in measures.flatten(values)]
         return function.read(lambda given: _estimates(given, function), scores)
 
     def read(score: SampleScore) -> list[Any]:
         return [score.values, score.metadata]
 
-    return [named_values_measure(key, read, several, "no sample has scores")]
+    return [measures.named_values_measure(key, read, several, "no sample has scores")]
 
 
 def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
@@ -304,7 +304,7 @@ def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
         what = f"must return numbers by name, not {given!r:.80}"
         raise function.invalid_return(what, fix)
     for name, value in given.items():
-        if not isinstance(name, str) or number_of(value) is None:
+        if not isinstance(name, str) or measures.number_of(value) is None:
             what = f"must return numbers, not {name!r}: {value!r:.80}"
             raise function.invalid_return(what, fix)
     return {name: Estimate(float(value)) for name, value in given.items()}
@@ -314,15 +314,15 @@ _POSITIVES, _NEGATIVES = "num_false_positives_field", "num_false_negatives_field
 _READERS: Mapping[str, Reader] = {
     "binary-classification": _binary,
     "f1_score": _counts("f1_score", [_POSITIVES, _NEGATIVES], weight=2),
-    "frequency": lambda entry, key: [frequencies(_field(entry), key)],
+    "frequency": lambda entry, key: [measures.frequencies(_field(entry), key)],
     "max": _extreme(max),
-    "mean": _of_field(mean_field, "mean"),
+    "mean": _of_field(measures.mean_field, "mean"),
     "min": _extreme(min),
     "multiclass-classification": _multiclass,
     "precision": _counts("precision", [_POSITIVES]),
     "python": _python,
     "recall": _counts("recall", [_NEGATIVES]),
-    "std_dev": _of_field(number_of_field, "std_dev", _deviation, scaled=False),
+    "std_dev": _of_field(measures.number_of_field, "std_dev", _deviation, scaled=False),
     "weighted_average": _weighted,
 }
 
@@ -381,7 +381,7 @@ class Trials:
         numbers: dict[str, list[float]] = {}
         for one in scores:
             for name, value in one.values.items():
-                number = number_of(value)
+                number = measures.number_of(value)
                 if number is not None:
                     numbers.setdefault(name, []).append(number)
         results: dict[str, Any] = {}
@@ -396,7 +396,7 @@ class Trials:
 
 
 def read_trials(section: Keys) -> Trials:
-    """Return the trials of a task; errors are added to the problems of the section."""
+    """Return the trials of a task."""
     section.need("num_trials", "3")
     n = section.whole("num_trials", 2, 2, MOST_REPEATS)
     aggregators = tuple(map(_read_aggregator, section.entries("score_aggregators")))

@@ -16,9 +16,30 @@ from typing import Any, ClassVar
 from pytest_evals.errors import DocumentError, unknown_name
 
 
-class Part(dict[str, Any]):
-    """A mapping whose keys are also attributes; nested mappings are parts too.
-    Comparing one with a string raises ``TypeError``, as for :class:`Structured`."""
+class _NoText:
+    """Comparing it with a string raises ``TypeError``: it would be False and score
+    correct answers as wrong."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        refuse_text(self, other)
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        refuse_text(self, other)
+        return super().__ne__(other)
+
+
+class Structured(_NoText):
+    """An object that equals only itself."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
+class Part(_NoText, dict[str, Any]):
+    """A mapping whose keys are also attributes; nested mappings are parts too."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     """Default fields of this kind of part."""
@@ -31,16 +52,6 @@ class Part(dict[str, Any]):
         for name, value in self.items():
             if type(value) not in _LEAVES:
                 self[name] = wrap(value)
-
-    def __eq__(self, other: object) -> bool:
-        refuse_text(self, other)
-        return dict.__eq__(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        refuse_text(self, other)
-        return dict.__ne__(self, other)
-
-    __hash__ = None  # as of every dict
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Part:
         # A third of the default implementation's time.
@@ -117,18 +128,8 @@ OpenResponsesModelOutput = part_kind("OpenResponsesModelOutput", items=[], usage
 ModelUsage = part_kind("ModelUsage", num_prompt_tokens=0, num_completion_tokens=0)
 
 
-class Content(list[Any]):
-    """The parts of a message; as a :class:`Part`, never equal to a string."""
-
-    def __eq__(self, other: object) -> bool:
-        refuse_text(self, other)
-        return list.__eq__(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        refuse_text(self, other)
-        return list.__ne__(self, other)
-
-    __hash__ = None  # as of every list
+class Content(_NoText, list[Any]):
+    """The parts of a message."""
 
 
 class Message(Part):
@@ -151,19 +152,6 @@ class Message(Part):
             self["content"] = Content([kind(text=str(content))])
         elif content is None or isinstance(content, list):
             self["content"] = Content(content or ())
-
-
-class Structured:
-    """An object that equals only itself. Comparing it with a string raises
-    ``TypeError``: it would be False and score correct answers as wrong."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        refuse_text(self, other)
-        return self is other
-
-    __hash__ = object.__hash__
 
 
 def refuse_text(one: object, other: object) -> None:

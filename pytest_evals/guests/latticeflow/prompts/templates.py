@@ -55,11 +55,8 @@ from pytest_evals.prompts.template_trees import (
 
 
 def dumps(value: Any, **kwargs: Any) -> str:
-    """Return JSON, also of objects with ``to_dict`` or ``model_dump``.
-
-    Raises:
-        TypeError: A value cannot be encoded as JSON.
-    """
+    """Return JSON, also of objects with ``to_dict`` or ``model_dump``. Raises
+    ``TypeError`` for other values."""
     return json.dumps(value, default=_as_plain, **kwargs)
 
 
@@ -146,6 +143,10 @@ class SampleTemplate:
         if text is not None:
             return text
         return str(self._run(self._parsed.compiled.render, variables))
+
+    def for_sample(self, sample: Mapping[str, Any]) -> str:
+        """Return the text for a sample without an output."""
+        return self.render({"sample": sample})
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
         own = deepcopy(dict(variables)) if _may_change(self.text) else variables

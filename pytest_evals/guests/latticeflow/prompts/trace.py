@@ -50,11 +50,7 @@ class TraceTurn(_Accessors):
 
     def __init__(self, user_message: Part, assistant_items: list[Part]) -> None:
         self.user_message = user_message
-        self.assistant_items = assistant_items
-
-    @property
-    def _own(self) -> list[Part]:
-        return self.assistant_items
+        self.assistant_items = self._own = assistant_items
 
 
 class Trace(_Accessors):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,10 +31,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
     answer_text,
-    needs_answer,
-    needs_solver,
     scoring,
-    target_of,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import Sample
 from pytest_evals.prompts.choice_letters import labels_of
@@ -77,8 +74,8 @@ def _comparison(
 ) -> SampleScorer:
     reference = section.template("ground_truth", "{{ sample.target }}")
     value = section.optional_template("value")
-    needs_answer(section, task.has_solver or value is not None)
-    target = target_of(reference)
+    task.needs_answer(section, value)
+    target = reference.for_sample
 
     def compared(sample: Sample, output: SolverOutput | None) -> SampleScore:
         predicted = answer_text(value, sample, output)
@@ -98,8 +95,8 @@ def read_mcqa(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
-    needs_solver(section, task.has_solver)
-    target = target_of(correct)
+    task.needs_solver(section)
+    target = correct.for_sample
 
     def first_letter(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"
@@ -168,7 +165,7 @@ def _column_template(section: Keys, key: str) -> SampleTemplate:
 
 def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
     """Return a rendered value, parsed as JSON or as a Python literal."""
-    text = template.render({"sample": sample})
+    text = template.for_sample(sample)
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -207,11 +204,11 @@ class Call(NamedTuple):
 
 
 def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
-    """Return the scorer; errors are added to the problems of the section."""
+    """Return the scorer."""
     fix = "{{ sample.function_calls | tojson }}"
     required = section.template("function_calls", fix)
     in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
-    needs_solver(section, task.has_solver)
+    task.needs_solver(section)
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"
@@ -223,7 +220,7 @@ def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
         dialogue=scoring(score),
         shares=_SHARES,
         others=_COUNTS,
-        target=target_of(required),
+        target=required.for_sample,
         metric_values=means_of(_SHARES),
     )
 
@@ -258,13 +255,9 @@ def _actual_call(call: Mapping[str, Any]) -> Call:
 def cover(
     required: Sequence[Call], made: Sequence[Call], *, in_order: bool
 ) -> SampleScore:
-    """Match actual calls with required ones.
-
-    Args:
-        required: Required calls; one that is listed twice needs two calls.
-        in_order: Whether the required order matters (other calls may be in between);
-            affects ``all_required_calls_made`` only.
-    """
+    """Match actual calls with required ones; one that is listed twice needs two calls.
+    ``in_order``: whether the required order matters (other calls may be in between);
+    affects ``all_required_calls_made`` only."""
     free = list(range(len(made)))
     matched: set[int] = set()
     for n in sorted(range(len(required)), key=lambda n: required[n].arguments is None):
@@ -273,7 +266,9 @@ def cover(
             matched.add(n)
             free.remove(position)
     total, hits = len(required), len(matched)
-    complete = hits == total and (not in_order or _is_subsequence(required, made))
+    left = iter(made)
+    is_subsequence = all(any(x.matches(one) for one in left) for x in required)
+    complete = hits == total and (not in_order or is_subsequence)
     values = {
         "all_required_calls_made": complete,
         "required_calls_coverage": hits / total if total else 1.0,
@@ -282,7 +277,7 @@ def cover(
         "num_unrequired_calls": len(made) - hits,
         "num_required_calls_total": total,
     }
-    lists = {
+    calls = {
         "required_function_calls": required,
         "called_function_calls": made,
         "matched_required": [call for n, call in enumerate(required) if n in matched],
@@ -290,16 +285,11 @@ def cover(
             call for n, call in enumerate(required) if n not in matched
         ],
     }
-    return SampleScore(values, {key: _to_dicts(calls) for key, calls in lists.items()})
-
-
-def _to_dicts(calls: Iterable[Call]) -> list[dict[str, Any]]:
-    return [
-        {key: one for key, one in call._asdict().items() if one is not None}
-        for call in calls
-    ]
-
-
-def _is_subsequence(required: Sequence[Call], made: Sequence[Call]) -> bool:
-    left = iter(made)
-    return all(any(expected.matches(one) for one in left) for expected in required)
+    metadata = {
+        name: [
+            {key: one for key, one in call._asdict().items() if one is not None}
+            for call in listed
+        ]
+        for name, listed in calls.items()
+    }
+    return SampleScore(values, metadata)

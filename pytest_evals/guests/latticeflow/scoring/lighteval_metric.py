@@ -26,9 +26,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
     answer_text,
-    needs_answer,
     scoring,
-    target_of,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
@@ -48,11 +46,11 @@ from pytest_evals.scorers.metrics import family_metric
 
 
 def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
-    """Return the scorer; errors are added to the problems of the section."""
+    """Return the scorer."""
     metric = _metric(section)
     reference = section.optional_template("ground_truth")
     value = section.optional_template("value")
-    needs_answer(section, task.has_solver or value is not None)
+    task.needs_answer(section, value)
     judge = ModelClient()
     if metric is not None and metric.judges:
         judge = model_client(section, "model_key", task.models)
@@ -60,7 +58,7 @@ def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
         section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     if metric is None:
         return SampleScorer(dialogue=scoring(lambda sample, output: SampleScore()))
-    target = target_of(reference) if reference else None
+    target = reference.for_sample if reference else None
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         golds = [target(sample)] if target else []
@@ -108,24 +106,20 @@ def _metric(section: Keys) -> TaskMetric | None:
         return None
     try:
         metric = family_metric(f"lighteval:{name}", arguments)
-        _check(metric, name)
+        if metric.metric.category is not SamplingMethod.GENERATIVE:
+            raise EvalsError(f"metric {name!r} scores log-probabilities, not answers")
+        n_answers = metric.metric.num_samples()
+        if n_answers is not None and n_answers > 1:
+            raise EvalsError(
+                f"metric {name!r} needs {n_answers} answers at once, but a "
+                "scorer gets one\n"
+                "  fix: use trials with aggregators"
+            )
         metric.check_requirements(may_execute=False)  # the sandbox has the consent
     except EvalsError as error:
         section.problem("metric", str(error))
         return None
     return metric
-
-
-def _check(metric: TaskMetric, name: str) -> None:
-    if metric.metric.category is not SamplingMethod.GENERATIVE:
-        raise EvalsError(f"metric {name!r} scores log-probabilities, not answers")
-    n_answers = metric.metric.num_samples()
-    if n_answers is not None and n_answers > 1:
-        raise EvalsError(
-            f"metric {name!r} needs {n_answers} answers at once, but a "
-            "scorer gets one\n"
-            "  fix: use trials with aggregators"
-        )
 
 
 def _value(metric: Metric) -> ScorerValue:

@@ -19,11 +19,7 @@ from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.reader import means_of
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.guests.latticeflow.scoring.scorer import (
-    SampleScorer,
-    ScorerContext,
-    needs_solver,
-)
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Sample,
@@ -319,8 +315,8 @@ def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
 
 
 def read_rag(section: Keys, task: ScorerContext) -> SampleScorer:
-    """Return the scorer; errors are added to the problems of the section."""
-    needs_solver(section, task.has_solver)
+    """Return the scorer."""
+    task.needs_solver(section)
     given = section.take("scores_to_compute", list, [])
     for name in given:
         if name not in SCORES:

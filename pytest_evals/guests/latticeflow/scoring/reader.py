@@ -11,21 +11,9 @@ from typing import Any
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.guests.latticeflow.fields import Keys, unique_name
-from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.guests.latticeflow.scoring.comparisons import (
-    read_bleu,
-    read_coverage,
-    read_equals,
-    read_mcqa,
-    read_parsed_mcqa,
-)
-from pytest_evals.guests.latticeflow.scoring.judges import (
-    read_classifier,
-    read_grader,
-    read_labeler,
-)
+from pytest_evals.guests.latticeflow.scoring import comparisons, judges
 from pytest_evals.guests.latticeflow.scoring.lighteval_metric import read_lighteval
 from pytest_evals.guests.latticeflow.scoring.rag import read_rag
 from pytest_evals.guests.latticeflow.scoring.scorer import (
@@ -35,9 +23,9 @@ from pytest_evals.guests.latticeflow.scoring.scorer import (
 )
 from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of, to_json
 from pytest_evals.guests.latticeflow.solvers.model_client import (
-    ModelClient,
     Models,
     Sample,
+    recording,
 )
 from pytest_evals.scorers.choice_answers import UNPARSABLE
 
@@ -133,17 +121,17 @@ MCQA = "string_equals_mcqa"
 Reader = Callable[[Keys, ScorerContext], SampleScorer]
 """Keys → scorer; errors are added to the problems of the section."""
 _READERS: dict[str, Reader] = {
-    "bleu": read_bleu,
-    "function_call_coverage": read_coverage,
-    "labeler_via_model": read_labeler,
+    "bleu": comparisons.read_bleu,
+    "function_call_coverage": comparisons.read_coverage,
+    "labeler_via_model": judges.read_labeler,
     "lighteval": read_lighteval,
-    "model_as_a_judge_classifier": read_classifier,
-    "model_as_a_judge_scorer": read_grader,
+    "model_as_a_judge_classifier": judges.read_classifier,
+    "model_as_a_judge_scorer": judges.read_grader,
     "python": read_python_scorer,
     "python_all_samples": read_all_samples,
     "rag_checker": read_rag,
-    "string_equals": read_equals,
-    MCQA: read_mcqa,
+    "string_equals": comparisons.read_equals,
+    MCQA: comparisons.read_mcqa,
 }
 
 
@@ -155,43 +143,37 @@ def read_scorers(
     has_solver: bool,
     parses_choices: bool = False,
 ) -> tuple[SampleScorer, ...]:
-    """Return the scorers of a task; errors are added to the problems of their sections.
-    ``parses_choices``: whether the choice is extracted from answers to multiple-choice
-    questions; otherwise their first character is the choice."""
-    readers = {**_READERS, MCQA: read_parsed_mcqa} if parses_choices else _READERS
+    """Return the scorers of a task. ``parses_choices``: whether the choice is extracted
+    from answers to multiple-choice questions; otherwise their first character is it."""
+    readers = (
+        {**_READERS, MCQA: comparisons.read_parsed_mcqa} if parses_choices else _READERS
+    )
     scorers: dict[str, SampleScorer] = {}
     for section in sections:
         kind = section.one_of("type", "scorer", tuple(readers), "")
         if not kind:
             continue
-        key = _key(section, kind, scorers)
+        given = section.name("key")
+        key = given or unique_name(kind, scorers)
+        if given is not None:
+            section.check_key("a scorer")
+            if key in scorers:
+                section.problem("key", f"duplicate scorer {key!r}")
         called: set[str] = set()
-
-        def client(key: str, called: set[str] = called) -> ModelClient:
-            called.add(key)
-            return models(key)
-
-        context = ScorerContext(client, has_solver)
+        context = ScorerContext(recording(models, called), has_solver)
         scorer = _read_scorer(section, readers[kind], context, warnings)
         section.close(f"a scorer of type {kind}")
-        values = (
-            replace(_with_range(v, scorer), scorer=key) for v in scorer.metric_values
-        )
+        values = []
+        for one in scorer.metric_values:
+            # Of a score or its trials (score.mean) whose range is known.
+            if one.field.partition(".")[0] in scorer.shares:
+                how = replace(one.how, span=SHARE, scale=scorer.scale)
+                one = replace(one, how=how)
+            values.append(replace(one, scorer=key))
         scorers[key] = replace(
             scorer, key=key, models=frozenset(called), metric_values=tuple(values)
         )
     return tuple(scorers.values())
-
-
-def _key(section: Keys, kind: str, taken: Mapping[str, SampleScorer]) -> str:
-    """Return the scorer's key, or its type with a number if it is taken."""
-    given = section.name("key")
-    if given is None:
-        return unique_name(kind, taken)
-    section.check_key("a scorer")
-    if given in taken:
-        section.problem("key", f"duplicate scorer {given!r}")
-    return given
 
 
 def _read_scorer(
@@ -215,11 +197,3 @@ def _read_scorer(
         values = scorer.metric_values
     more = means_of([UNPARSABLE]) if UNPARSABLE in scorer.scores else ()
     return replace(scorer, metric_values=(*values, *more))
-
-
-def _with_range(value: ScorerValue, scorer: SampleScorer) -> ScorerValue:
-    """Return the value with the range of the score that it aggregates, or of the
-    score's trials (``score.mean``), if it is known."""
-    if value.field.partition(".")[0] not in scorer.shares:
-        return value
-    return replace(value, how=replace(value.how, span=SHARE, scale=scorer.scale))

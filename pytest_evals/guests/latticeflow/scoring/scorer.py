@@ -25,6 +25,18 @@ class ScorerContext(NamedTuple):
     models: Models
     has_solver: bool
 
+    def needs_answer(self, section: Keys, value: SampleTemplate | None) -> None:
+        """Report a problem if there is no answer to score."""
+        if not self.has_solver and value is None:
+            what = "value is required in a task without a solver"
+            section.problem("value", what, 'value: "{{ sample.answer }}"')
+
+    def needs_solver(self, section: Keys) -> None:
+        """Report a problem if the task has no solver."""
+        if not self.has_solver:
+            what = f"{section.values['type']} needs a task with a solver"
+            section.problem("type", what)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleScorer:
@@ -58,11 +70,6 @@ def scoring(score: Callable[[Sample, SolverOutput | None], SampleScore]) -> Scor
     return dialogue
 
 
-def target_of(template: SampleTemplate) -> Callable[[Sample], str]:
-    """Return a function that renders the reference of a sample."""
-    return lambda sample: template.render({"sample": sample})
-
-
 def answer_text(
     value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
 ) -> str:
@@ -72,20 +79,6 @@ def answer_text(
         return value.render({"sample": sample, **more})
     assert output is not None, "without a solver there is a value"
     return output.answer
-
-
-def needs_answer(section: Keys, has_answer: bool) -> None:
-    """Report a problem if there is no answer to score."""
-    if not has_answer:
-        what = "value is required in a task without a solver"
-        section.problem("value", what, 'value: "{{ sample.answer }}"')
-
-
-def needs_solver(section: Keys, has_solver: bool) -> None:
-    """Report a problem if the task has no solver."""
-    if not has_solver:
-        what = f"{section.values['type']} needs a task with a solver"
-        section.problem("type", what)
 
 
 def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:

@@ -64,18 +64,24 @@ class ModelClient:
         repeat: int = 0,
         kwargs: Mapping[str, Any] | None = None,
     ) -> Ask:
-        """Return the request of a model input.
-
-        Args:
-            model_input: Any JSON value; a chat has ``messages``.
-            repeat: Index of the repetition if the same input is sent several times.
-            kwargs: Further arguments, for the adapter of a native model.
-        """
-        if self.native:
-            return Ask(self.name, self._native(model_input, sample, repeat, kwargs))
-        if kwargs and isinstance(model_input, Mapping):
-            model_input = {**model_input, **kwargs}
-        return Ask(self.name, self._plain(model_input, repeat))
+        """Return the request of a model input, any JSON value. ``repeat``: index of the
+        repetition if the same input is sent several times; ``kwargs``: further
+        arguments, for the adapter of a native model."""
+        if not self.native:
+            if kwargs and isinstance(model_input, Mapping):
+                model_input = {**model_input, **kwargs}
+            return Ask(self.name, self._plain(model_input, repeat))
+        chat = _simple_chat(model_input)
+        options: dict[str, Any] = {}
+        if chat is None:
+            options[INPUT] = True
+        if kwargs:
+            options[KWARGS] = _json(kwargs)
+        if self.takes_sample:
+            options[SAMPLE] = _json(sample)
+        prompt = _json(model_input) if chat is None else chat
+        more = tuple(sorted(options.items()))
+        return Ask(self.name, Generate(prompt, options=more, repeat=repeat))
 
     def readable(self, ask: Ask, read: Callable[[str], object]) -> Ask:
         """Return the request with a reader of the response's text; ``read`` raises
@@ -94,27 +100,6 @@ class ModelClient:
         message = {"role": "assistant", "content": response.text}
         return ModelResponse({"choices": [{"message": message}], "usage": usage})
 
-    def _native(
-        self,
-        model_input: Any,
-        sample: Sample,
-        repeat: int,
-        kwargs: Mapping[str, Any] | None,
-    ) -> Generate:
-        prompt = _simple_chat(model_input)
-        options: dict[str, Any] = {}
-        if prompt is None:
-            options[INPUT] = True
-        if kwargs:
-            options[KWARGS] = _json(kwargs)
-        if self.takes_sample:
-            options[SAMPLE] = _json(sample)
-        return Generate(
-            _json(model_input) if prompt is None else prompt,
-            options=tuple(sorted(options.items())),
-            repeat=repeat,
-        )
-
     def _plain(self, model_input: Any, repeat: int) -> Generate:
         if not isinstance(model_input, Mapping) or "messages" not in model_input:
             raise DocumentError(
@@ -124,7 +109,10 @@ class ModelClient:
         extra = {name: x for name, x in model_input.items() if name not in _LEFT_OUT}
         fields_json = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
         sampling = _sampling(self.temperature, fields_json, self._overrides)
-        (first,) = sampling.requests(_chat(model_input["messages"]), 1)
+        given = model_input["messages"]
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise DocumentError(f"messages must be a list, not {given!r:.80}")
+        (first,) = sampling.requests(tuple(map(_message, given)), 1)
         return replace(first, repeat=repeat)
 
 
@@ -132,9 +120,18 @@ Models = Callable[[str], ModelClient]
 """Key of a model → its client; an empty key is the tested model."""
 
 
+def recording(models: Models, called: set[str]) -> Models:
+    """Return the same function, which also adds the keys of the models."""
+
+    def client(key: str) -> ModelClient:
+        called.add(key)
+        return models(key)
+
+    return client
+
+
 def model_client(section: Keys, key: str, models: Models) -> ModelClient:
-    """Return the client of the model whose key is set; errors are added to the problems
-    of the section."""
+    """Return the client of the model whose key is set."""
     model = section.required_text(key, "<< config.my_model >>")
     client = section.or_problems(models, model) if model else None
     return client or ModelClient()
@@ -194,12 +191,6 @@ def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
             return None
         chat.append(Message(message["role"], message["content"]))
     return tuple(chat)
-
-
-def _chat(messages: Any) -> tuple[Message, ...]:
-    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise DocumentError(f"messages must be a list, not {messages!r:.80}")
-    return tuple(map(_message, messages))
 
 
 def _message(message: Any) -> Message:

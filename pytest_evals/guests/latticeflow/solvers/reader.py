@@ -21,21 +21,12 @@ from pytest_evals.guests.latticeflow.prompts.items import (
 )
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.guests.latticeflow.solvers.conversations import (
-    read_chat_message,
-    read_multi_turn,
-    read_pass_through,
-)
+from pytest_evals.guests.latticeflow.solvers import conversations, python
 from pytest_evals.guests.latticeflow.solvers.model_client import (
-    ModelClient,
     Models,
     Sample,
     Solver,
-)
-from pytest_evals.guests.latticeflow.solvers.python import (
-    Postprocess,
-    read_postprocessor,
-    read_python,
+    recording,
 )
 
 Build = Callable[[Sample], Any]
@@ -90,7 +81,7 @@ def _generic(section: Keys) -> Build:
 
 
 def _json_value(template: SampleTemplate, sample: Sample) -> Any:
-    text = template.render({"sample": sample})
+    text = template.for_sample(sample)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -103,12 +94,12 @@ def _chat_completion(section: Keys) -> Build:
     section.need("input_messages", "[{role: user, content: …}]")
     messages = []
     for entry in section.entries("input_messages"):
-        messages.append(read_chat_message(entry))
+        messages.append(conversations.read_chat_message(entry))
         entry.close("an input message")
 
     def build(sample: Sample) -> Any:
         chat = [
-            {"role": role, "content": content.render({"sample": sample})}
+            {"role": role, "content": content.for_sample(sample)}
             for role, content in messages
         ]
         return {"messages": chat}
@@ -125,9 +116,9 @@ _BUILDERS: Mapping[str, Callable[[Keys], Build]] = {
 _FORMATS = ("latticeflow", "open_responses")
 _READERS: Mapping[str, Callable[[Keys, Models], Solver]] = {
     "grouped_single_turn_solver": partial(_read_turn, is_group=True),
-    "multi_turn_solver": read_multi_turn,
-    "pass_through_solver": read_pass_through,
-    "python": read_python,
+    "multi_turn_solver": conversations.read_multi_turn,
+    "pass_through_solver": conversations.read_pass_through,
+    "python": python.read_python,
     "single_turn_solver": _read_turn,
 }
 
@@ -136,32 +127,22 @@ class SolverParts(NamedTuple):
     """The ``solver`` section of a task."""
 
     solve: Solver
-    postprocess: Postprocess | None  # turns an output into rows
+    postprocess: python.Postprocess | None  # turns an output into rows
     models: frozenset[str]  # keys of models it may call; the tested model's is empty
     is_single_round: bool = False
     is_declared: bool = False  # requests depend on the file only, not on code
 
-    @property
-    def is_conversation(self) -> bool:
-        """Whether later requests contain earlier responses."""
-        return self.is_declared and not self.is_single_round
-
 
 def read_solver(section: Keys, models: Models) -> SolverParts:
-    """Return the solver of a task; errors are added to the problems of the section."""
+    """Return the solver of a task."""
     kind = str(section.values.get("type"))
     postprocess = None
     if kind in _READERS:
         # Both message formats are accepted everywhere.
         section.one_of("message_format", "message format", _FORMATS, _FORMATS[1])
-        postprocess = read_postprocessor(section)
+        postprocess = python.read_postprocessor(section)
     called: set[str] = set()
-
-    def record_model(key: str) -> ModelClient:
-        called.add(key)
-        return models(key)
-
-    solver = section.typed("solver", "a solver", _READERS, record_model)
+    solver = section.typed("solver", "a solver", _READERS, recording(models, called))
     return SolverParts(
         solver,
         postprocess,
