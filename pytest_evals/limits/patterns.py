@@ -20,11 +20,9 @@ from typing import Any, TypeVar
 
 from pytest_evals.errors import DocumentError, abbreviated
 
-SECONDS = 2.0
-"""Processor time for one call."""
+SECONDS = 2.0  # processor time for one call
 _AGAIN_S = 0.25
-MOST_CHARACTERS = 2**26
-"""Maximum characters of all results of one call."""
+MOST_CHARACTERS = 2**26  # maximum characters of all results of one call
 
 T = TypeVar("T")
 
@@ -102,7 +100,9 @@ class BoundedPattern:
 
     def _limited(self, text: str, search: Callable[[], T]) -> T:
         try:
-            return _timed(search)
+            if threading.current_thread() is threading.main_thread():
+                return _timer().limited(search)
+            return search()
         except (_OvertimeError, MemoryError) as error:
             shown = repr(abbreviated(self.pattern, 80))
             why, fix = "needs too much memory", ""
@@ -131,7 +131,6 @@ def _compiled(pattern: str, flags: int) -> BoundedPattern:
 
 
 def _found(match: re.Match[str]) -> Any:
-    """Return a match as an item of ``re.Pattern.findall``."""
     groups = match.groups("")
     return groups if len(groups) > 1 else (*groups, match[0])[0]
 
@@ -166,11 +165,4 @@ class _Timer:
             raise _OvertimeError
 
 
-_timer = lru_cache(maxsize=1)(_Timer)
-"""The timer of this process."""
-
-
-def _timed(search: Callable[[], T]) -> T:
-    if threading.current_thread() is not threading.main_thread():
-        return search()
-    return _timer().limited(search)
+_timer = lru_cache(maxsize=1)(_Timer)  # the timer of this process

@@ -16,13 +16,17 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
 
-from pytest_evals.limits.budget import begin, counted, spend, step, weight
-from pytest_evals.limits.operations import (
+from pytest_evals.limits.budget import (
+    begin,
+    counted,
     size_inside,
     size_of_binary,
     size_of_call,
     size_of_filter,
     size_of_result,
+    spend,
+    step,
+    weight,
 )
 
 _COUNTED = "rounds that are counted"
@@ -81,7 +85,6 @@ def _is_simple_call(node: nodes.Node) -> bool:
 
 
 def _is_short(sign: nodes.Node) -> bool:
-    """Return whether it is a constant string that replaces or joins others."""
     if not isinstance(sign, nodes.Const) or not isinstance(sign.value, str):
         return False
     return len(sign.value) <= _SHORT_SIGN
@@ -182,9 +185,7 @@ class LimitedTemplates(SandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Evaluate ``left * right`` and other binary operations."""
-        size = size_of_binary(operator, left, right)
-        if size:
-            spend(size)
+        spend(size_of_binary(operator, left, right))
         return super().call_binop(context, operator, left, right)
 
     def call(
@@ -200,18 +201,13 @@ class LimitedTemplates(SandboxedEnvironment):
             arguments = (list(arguments[0]), *arguments[1:])
         if isinstance(__obj, LoopContext):  # a loop that goes over what is inside
             arguments = tuple(map(counted, arguments))
-        size = size_of_call(__obj, arguments, named)
-        if size:
-            spend(size)
-        made = super().call(__context, __obj, *arguments, **named)
-        return __self.made(made)
+        spend(size_of_call(__obj, arguments, named))
+        return __self.made(super().call(__context, __obj, *arguments, **named))
 
     @staticmethod
     def made(value: Any) -> Any:
         """Count a created value."""
-        size = size_of_result(value)
-        if size:
-            spend(size)
+        spend(size_of_result(value))
         return value
 
     @staticmethod
@@ -230,11 +226,8 @@ class LimitedTemplates(SandboxedEnvironment):
         kind = type(value)
         if kind is str:
             return cast("str", value)
-        if kind is int:
-            return str(value)
-        size = size_inside(value)
-        if size:
-            spend(size)
+        if kind is not int:
+            spend(size_inside(value))
         return str(value)
 
     @staticmethod
@@ -263,9 +256,7 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         before, given = arguments[:n_before], arguments[n_before:]
         if name == "join" and given and isinstance(given[0], GeneratorType):
             given = (list(given[0]), *given[1:])
-        size = size_of_filter(name, given, named)
-        if size:
-            spend(size)
+        spend(size_of_filter(name, given, named))
         made = function(*before, *given, **named)
         if isinstance(made, GeneratorType):
             return counted(made)

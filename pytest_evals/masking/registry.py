@@ -6,10 +6,12 @@ models do not before they are scored.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import takewhile
 from operator import eq
@@ -19,35 +21,24 @@ MASK = "***"
 _REFERENCE = r"\$\{?\w+\}?|\{\w+\}|<<.*>>|\{\{.*\}\}|\*+|…|\.\.\."
 _NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})
 _SHORTEST = 6
-_LONG = 16
-"""Minimum length from which any value is searched for."""
-_PART = 6
-"""Minimum length of the beginning or end of a secret next to an ellipsis."""
+_LONG = 16  # minimum length from which any value is searched for
+_PART = 6  # minimum length of the beginning or end of a secret next to an ellipsis
 _LONGEST_LINE = 40
 """Length from which the lines of a secret, such as a private key, are secret too."""
 _CUT = 12
 """Minimum length of the beginning of a secret that is cut off without an ellipsis."""
-_AFTER_CUT = ("", "\n", '"', "'", "\\")
-"""What follows a string that was cut off."""
+_AFTER_CUT = ("", "\n", '"', "'", "\\")  # what follows a string that was cut off
 _ELLIPSES = ("…", "...")
 _CLOSING = "\"'\\ )("
 """Signs between a truncated string and an ellipsis, at most ``_MOST_CLOSING``."""
 _MOST_CLOSING = 4
 _USUAL = frozenset(
-    {
-        "dummy-key",
-        "no-key",
-        "no-key-required",
-        "not-needed",
-        "not-used",
-        "sk-dummy",
-        "sk-no-key-required",
-        "sk-none",
-        "your-api-key",
-    }
+    (
+        *("dummy-key", "no-key", "no-key-required", "not-needed", "not-used"),
+        *("sk-dummy", "sk-no-key-required", "sk-none", "your-api-key"),
+    )
 )
 """Placeholder keys for servers that need none."""
-
 
 _PUTENV = os.putenv
 _OF_PYTEST = ("PYTEST_CURRENT_TEST", b"PYTEST_CURRENT_TEST")
@@ -55,19 +46,14 @@ _OF_PYTEST = ("PYTEST_CURRENT_TEST", b"PYTEST_CURRENT_TEST")
 
 
 class _Known:
-    """The secrets of this process.
-
-    Errors, files and terminals do not belong to a session, so all sessions share the
-    registry. A session removes its own secrets when it ends (:func:`remembering`).
-    """
+    """The secrets of this process. Errors, files and terminals do not belong to a
+    session, so all sessions share the registry. A session removes its own secrets when
+    it ends (:func:`remembering`)."""
 
     scopes: ClassVar[list[set[str]]] = [set()]
-    forms: tuple[str, ...] = ()
-    """All encodings of the secrets, the longest first."""
-    starts: tuple[str, ...] = ()
-    """The first signs of each."""
-    joined = ""
-    """All of these in one string."""
+    forms: tuple[str, ...] = ()  # all encodings of the secrets, the longest first
+    starts: tuple[str, ...] = ()  # the first signs of each
+    joined = ""  # all of these in one string
     watching: ClassVar[set[int]] = set()
     """The scopes that learn secrets of the environment."""
 
@@ -105,10 +91,8 @@ def watch(learn: Callable[[str, str], None]) -> None:
 
 
 def learn_secret(secret: str) -> None:
-    """Register a secret value, and the lines of a long one.
-
-    Short values and plain words are not registered: they would match in answers.
-    """
+    """Register a secret value, and the lines of a long one. Short values and plain
+    words are not registered: they would match in answers."""
     scope = _Known.scopes[-1]
     lines = [secret, secret.strip()]
     if "\n" in secret and len(secret) > _LONGEST_LINE:
@@ -125,11 +109,9 @@ def learned() -> frozenset[str]:
 
 
 def hidden(text: str) -> str:
-    """Return a string with known secrets masked; the same object without any.
-
-    Parts are masked too: the beginning of a secret before an ellipsis or, if it is
-    longer, before a quote or the end; and its end after an ellipsis.
-    """
+    """Return a string with known secrets masked; the same object without any. Parts are
+    masked too: the beginning of a secret before an ellipsis or, if it is longer, before
+    a quote or the end; and its end after an ellipsis."""
     if len(text) < _SHORTEST:
         return text
     if starts := [start for start in _Known.starts if start in text]:
@@ -178,29 +160,22 @@ def _length_before(text: str, end: int) -> int:
     """Return the length of the beginning of a secret that ends at a position; else
     0."""
     part = text[max(0, end - _PART) : end]
-    if len(part) < _PART or part not in _Known.joined:
-        return 0
-    lengths = [
-        found.start() + _PART
-        for form in _Known.forms
-        for found in re.finditer(re.escape(part), form)
-        if text.endswith(form[: found.start() + _PART], 0, end)
-    ]
-    return max(lengths, default=0)
+    ends = [(form, at + _PART) for form, at in _places(part)]
+    return max((n for form, n in ends if text.endswith(form[:n], 0, end)), default=0)
 
 
 def _length_after(text: str, start: int) -> int:
     """Return the length of the end of a secret that starts at a position; else 0."""
-    part = text[start : start + _PART]
-    if len(part) < _PART or part not in _Known.joined:
-        return 0
-    lengths = [
-        len(form) - found.start()
-        for form in _Known.forms
-        for found in re.finditer(re.escape(part), form)
-        if text.startswith(form[found.start() :], start)
-    ]
-    return max(lengths, default=0)
+    tails = [form[at:] for form, at in _places(text[start : start + _PART])]
+    return max((len(one) for one in tails if text.startswith(one, start)), default=0)
+
+
+def _places(part: str) -> Iterator[tuple[str, int]]:
+    """Yield each encoding of a secret that contains a part, and where."""
+    if len(part) == _PART and part in _Known.joined:
+        for form in _Known.forms:
+            for found in re.finditer(re.escape(part), form):
+                yield form, found.start()
 
 
 def has_secrets(texts: Iterable[str]) -> bool:
@@ -223,13 +198,9 @@ def is_reference(value: str) -> bool:
 
 
 def _is_distinctive(secret: str) -> bool:
-    """Return whether a value is unlikely to occur by chance."""
     if len(secret) < _SHORTEST or secret.lower() in _USUAL or is_reference(secret):
         return False
-    if len(secret) >= _LONG:
-        return True
-    kinds = {_kind(sign) for sign in secret[1:]}
-    return len(kinds) > 1
+    return len(secret) >= _LONG or len({*map(_kind, secret[1:])}) > 1
 
 
 def _kind(sign: str) -> str:
@@ -282,3 +253,45 @@ def _forms(secret: str) -> frozenset[str]:
             first, last = (0, 2, 3)[n], (n + len(raw)) * 8 // 6
             forms.add(whole[first:last])
     return frozenset(forms)
+
+
+@contextmanager
+def masking_logs() -> Iterator[None]:
+    """Mask known secrets in ``logging`` records that are created, since HTTP clients
+    log complete URLs, and in warnings that are shown, inside the block. Filters would
+    not be enough: each applies to one logger, and the loggers of a client change with
+    its version."""
+    make, show = logging.getLogRecordFactory(), warnings.showwarning
+
+    def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        if knows_any():
+            _mask(record)
+        return record
+
+    def shown(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        text = str(message)
+        show(message if hidden(text) is text else hidden(text), *args, **kwargs)
+
+    logging.setLogRecordFactory(masked)
+    warnings.showwarning = shown
+    try:
+        yield
+    finally:
+        if warnings.showwarning is shown:
+            warnings.showwarning = show
+        if logging.getLogRecordFactory() is masked:
+            logging.setLogRecordFactory(make)
+
+
+def _mask(record: logging.LogRecord) -> None:
+    with suppress(Exception):  # arguments that do not fit are reported by the handler
+        text = record.getMessage()
+        shown = hidden(text)
+        if shown is not text:
+            record.msg, record.args = shown, ()
+    if record.exc_info and not record.exc_text:
+        text = logging.Formatter().formatException(record.exc_info)
+        shown = hidden(text)
+        if shown is not text:
+            record.exc_text = shown

@@ -92,12 +92,10 @@ def masked(value: T, *, loose: bool = False) -> T:
 
 
 def identity(value: T, *, loose: bool = False) -> T:
-    """Mask values that identify a model or a request.
-
-    Like :func:`masked`, but mappings and lists under a secret name remain
-    distinguishable: they may be the schema of an answer with a ``password``. Strings do
-    not, so renewing a key does not change the identity.
-    """
+    """Mask values that identify a model or a request. Like :func:`masked`, but mappings
+    and lists under a secret name remain distinguishable: they may be the schema of an
+    answer with a ``password``. Strings do not, so renewing a key does not change the
+    identity."""
     found: T = _masked(value, loose, _distinct)
     return found
 
@@ -114,18 +112,15 @@ def masked_words(words: Sequence[str]) -> list[str]:
     before = ""
     for word in words:
         name, equals, value = word.partition("=")
+        names_value = before.startswith("-") and "=" not in before
         if equals and is_secret_name(name.lstrip("-"), loose=True):
             shown.append(f"{name}={_replaced(value)}")
-        elif _is_option(before) and is_secret_name(before.lstrip("-"), loose=True):
+        elif names_value and is_secret_name(before.lstrip("-"), loose=True):
             shown.append(_replaced(word))
         else:
             shown.append(masked_text(word))
         before = word
     return shown
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and "=" not in word
 
 
 def without_secrets(value: T) -> T:
@@ -271,7 +266,6 @@ def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
 
 
 def _text(text: str, *, loose: bool) -> str:
-    """Return a string of names and values with masked secrets."""
     text = _PAIR.sub(_paired, _addresses(text))
     parts, start = [], 0
     while (match := _NAME.search(text, start)) is not None:

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 from _pytest.config import ConftestImportFailure
 
-from pytest_evals.masking.logs import masking_logs
-from pytest_evals.masking.registry import hidden, knows_any, remembering
+from pytest_evals.masking.registry import (
+    hidden,
+    knows_any,
+    masking_logs,
+    remembering,
+)
 
 _OURS = b"pytest_evals"
 _OF_PYTEST = frozenset(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pytest_evals.sandbox.inside.frames import frame, read_frame
+from pytest_evals.sandbox.inside.values import frame, read_frame
 from pytest_evals.sandbox.levels import SandboxError, ServerStart
 
 _START_S = 60.0

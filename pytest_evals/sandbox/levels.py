@@ -1,4 +1,5 @@
-"""Levels of isolation, and the command that starts a server at each."""
+"""Levels of isolation, the command that starts a server at each, and the limits of a
+program."""
 
 from __future__ import annotations
 
@@ -6,48 +7,26 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.sandbox.limits import ProgramLimits
 
 LevelName = Literal["auto", "process", "bwrap", "docker", "off"]
 LEVELS: tuple[LevelName, ...] = ("auto", "process", "bwrap", "docker", "off")
-CONFINED = frozenset({"bwrap", "docker"})
-"""Levels that are a security boundary."""
-VERSION = 2
-"""Version of the verdicts: increased when one could change."""
+CONFINED = frozenset({"bwrap", "docker"})  # levels that are a security boundary
+VERSION = 2  # version of the verdicts: increased when one could change
 _INSIDE = Path(__file__).parent
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from inside import server; "
     "sys.path.pop(0); server.main(sys.argv[2:])"
 )
-_MODULES = [
-    "bisect",
-    "collections",
-    "copy",
-    "datetime",
-    "functools",
-    "heapq",
-    "io",
-    "itertools",
-    "json",
-    "math",
-    "operator",
-    "random",
-    "re",
-    "statistics",
-    "string",
-    "typing",
-    "atexit",
-    "linecache",
-    "traceback",
-    "ast",
-    "socket",
-    "shutil",
-]
+_MODULES = (
+    *("bisect", "collections", "copy", "datetime", "functools", "heapq", "io"),
+    *("itertools", "json", "math", "operator", "random", "re", "statistics", "string"),
+    *("typing", "atexit", "linecache", "traceback", "ast", "socket", "shutil"),
+)
 """Modules that contest programs import; a warm server loads them once."""
 _ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
@@ -65,15 +44,28 @@ class SandboxError(EvalsError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerStart:
-    """How a server is started.
+class ProgramLimits:
+    """Limits that apply to a program; at the level ``off`` those of time and output."""
 
-    Args:
-        level: The level in force.
-        command: The command line.
-        environment: Its environment variables.
-        one_job: Whether each program gets a new server.
-    """
+    wall_s: float = 10.0  # seconds until it is killed
+    cpu_s: float = 10.0  # seconds of processor time of each process
+    memory_bytes: int = 2 << 30
+    """Address space of each process, and resident memory of all."""
+    file_bytes: int = 64 << 20  # size of each file
+    disk_bytes: int = 128 << 20  # size of all files in its folder
+    processes: int = 64  # number of processes and threads
+    open_files: int = 128  # number of open files of each process
+    output_bytes: int = 4 << 20  # length of standard output, and of standard error
+
+    def within(self, timeout: float) -> ProgramLimits:
+        """Return the limits with another time limit, in seconds."""
+        return replace(self, wall_s=timeout, cpu_s=timeout + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStart:
+    """How a server of a level is started. ``one_job``: whether each program gets a new
+    server."""
 
     level: LevelName
     command: tuple[str, ...]
@@ -85,18 +77,11 @@ def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart
     """Return how the servers of a level are started. ``level``: any level but ``auto``.
     ``image``: image of the level ``docker``; empty for Python's own of this version.
     Raises SandboxError if the level's program is not installed."""
-    environment = {
-        "PATH": os.defpath,
-        "LANG": "C.UTF-8",
-        "PYTHONHASHSEED": "0",
-        **_ONE_THREAD,
-    }
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+    environment |= _ONE_THREAD
     if level == "docker":
-        return ServerStart(
-            level=level,
-            command=tuple(_docker(image, limits, environment)),
-            environment=dict(os.environ),
-        )
+        command = tuple(_docker(image, limits, environment))
+        return ServerStart(level=level, command=command, environment={**os.environ})
     own = (sys.executable, "-s", "-P", "-c", _START, str(_INSIDE))
     if level == "bwrap":
         confined = (*_bwrap(limits, environment), *own)
@@ -184,7 +169,6 @@ def _docker(
 
 
 def _program(*names: str) -> str:
-    """Return the path of the first of these programs that is installed."""
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         raise SandboxError(f"{' or '.join(names)} is not installed")

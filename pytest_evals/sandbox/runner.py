@@ -16,16 +16,16 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.sandbox.connection import ServerConnection, ServerEnded
-from pytest_evals.sandbox.inside.values import decode
+from pytest_evals.sandbox.inside.values import decode, has_no_data
 from pytest_evals.sandbox.levels import (
     CONFINED,
     LevelName,
+    ProgramLimits,
     SandboxError,
     ServerStart,
     start_of,
 )
-from pytest_evals.sandbox.limits import ProgramLimits
-from pytest_evals.sandbox.separation import needs_one_process
+from pytest_evals.sandbox.source_scan import needs_one_process
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -36,30 +36,21 @@ CONSENT = (
     "pass --evals-allow-unsafe-code to run it on this machine with your permissions"
 )
 """How code may run without a security boundary."""
-_LONGEST_STORED = 1 << 18
-"""Characters; results with more output run again."""
+_LONGEST_STORED = 1 << 18  # characters; results with more output run again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeResult:
-    """How a program ended.
+    """How a program ended."""
 
-    Args:
-        stdout: Standard output, truncated at the limit.
-        stderr: Standard error, likewise.
-        exit_code: Exit code; negative for a signal; ``None`` if it was killed.
-        reason: ``timeout``, ``memory``, ``processes``, ``disk``, ``output`` or
-            ``supervisor`` if a limit ended it; else empty.
-        seconds: Duration.
-        level: The level of isolation.
-    """
-
-    stdout: str
-    stderr: str
-    exit_code: int | None
+    stdout: str  # standard output, truncated at the limit
+    stderr: str  # standard error, likewise
+    exit_code: int | None  # exit code; negative for a signal; ``None`` if it was killed
     reason: str
-    seconds: float
-    level: str
+    """``timeout``, ``memory``, ``processes``, ``disk``, ``output`` or ``supervisor`` if
+    a limit ended it; else empty."""
+    seconds: float  # duration
+    level: str  # the level of isolation
 
     @property
     def ok(self) -> bool:
@@ -79,20 +70,12 @@ class Verdicts(Protocol):
 
 
 class Sandbox:
-    """Runs programs at one level of isolation.
-
-    Args:
-        level: A level; ``auto`` for ``bwrap`` where it works, else ``process``.
-        image: Image of the level ``docker``.
-        consents: Whether code may run without a security boundary.
-    """
+    """Runs programs at one level of isolation. ``level``: ``auto`` for ``bwrap`` where
+    it works, else ``process``. ``image``: image of the level ``docker``. ``consents``:
+    whether code may run without a security boundary."""
 
     def __init__(
-        self,
-        level: LevelName = "auto",
-        *,
-        image: str = "",
-        consents: bool = False,
+        self, level: LevelName = "auto", *, image: str = "", consents: bool = False
     ) -> None:
         self.consents = consents
         self.limits = ProgramLimits()
@@ -118,8 +101,7 @@ class Sandbox:
             self.fallback = str(error)
         return self._tried("process")
 
-    fallback = ""
-    """Why ``auto`` does not use ``bwrap``."""
+    fallback = ""  # why ``auto`` does not use ``bwrap``
 
     def _tried(self, level: LevelName) -> ServerStart:
         try:
@@ -199,26 +181,20 @@ class Sandbox:
     def call(
         self, code: str, name: str, arguments: Sequence[Any], limits: ProgramLimits
     ) -> tuple[bool, Any]:
-        """Call a function of a program. ``arguments``: JSON values.
-
-        Returns:
-            Whether it returned plain data, and the data.
-        """
+        """Call a function of a program with JSON values; return whether it returned
+        plain data, and the data."""
         job = {"code": code, "call": name, "arguments": list(arguments)}
         reply = self._stored("call", limits, job)
         if reply["reason"]:
             return False, None
         try:
-            return True, decode(reply["report"]["value"], _refused)
+            return True, decode(reply["report"]["value"], has_no_data)
         except (ValueError, KeyError, TypeError, RecursionError):
             return False, None
 
     def test(self, code: str, tests: str, timeout: float) -> str:
-        """Run tests of a program.
-
-        Returns:
-            ``passed``, ``timed out`` or ``failed: REASON``.
-        """
+        """Run tests of a program; return ``passed``, ``timed out`` or ``failed:
+        REASON``."""
         limits = self.limits.within(timeout)
         if not needs_one_process(tests):
             codes = [{"code": code}, {"tests": tests}]
@@ -329,14 +305,9 @@ def in_parallel(function: Callable[[S], T], given: Sequence[S]) -> list[T]:
 
 
 def _processors() -> int:
-    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _refused(_: object) -> Any:
-    raise ValueError("not data")
 
 
 def _report(data: bytes) -> Any:

@@ -75,16 +75,14 @@ def run_code(
 
     The program runs in an empty folder with limits on time, memory, processes, files
     and output; all that it starts has ended when this returns. Compare its output in
-    your scorer: do not give expected results to the program.
+    your scorer: do not give expected results to the program. Raises EvalsError if the
+    sandbox is not a security boundary and ``--evals-allow-unsafe-code`` is missing, or
+    an argument is invalid.
 
     Args:
         stdin: Standard input.
         files: Files in its folder: relative path to content.
         timeout: Seconds until it is killed.
-
-    Raises:
-        EvalsError: The level of the sandbox is not a security boundary, and
-            ``--evals-allow-unsafe-code`` is missing; or an argument is invalid.
     """
     for name in files or {}:
         path = PurePosixPath(name)

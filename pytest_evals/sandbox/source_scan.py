@@ -1,6 +1,8 @@
-"""Which names in a module's source could execute model output.
+"""What source code does, found by reading it: which names could execute model output,
+and whether tests can run in another process than the program.
 
-Found by reading, so a module that hides it is not found; it should set ``UNSAFE_CODE``.
+A module that hides that it executes model output is not found; it should set
+``UNSAFE_CODE``.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def execution(source: str, inputs: Collection[str] = ()) -> str:
     reached = _reached(defined, [*defined.keys() - of_inputs])
     executing = dict(_imported(tree))
     nodes: list[ast.AST] = [defined[name] for name in reached]
-    nodes += [one for one in _outside(tree) if isinstance(one, ast.Lambda)]
+    outside = (one for one in tree.body if not isinstance(one, _DEFINITIONS))
+    inner = (node for one in outside for node in ast.walk(one))
+    nodes += [one for one in inner if isinstance(one, ast.Lambda)]
     uses = (use for node in nodes for use in _uses(node, executing))
     line, name = min(uses, default=(0, ""))
     return f"{name} (line {line})" if name else ""
@@ -61,13 +65,6 @@ def _reached(defined: Mapping[str, ast.AST], first: list[str]) -> set[str]:
     return reached
 
 
-def _outside(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the nodes of the module's statements, without its definitions."""
-    for statement in tree.body:
-        if not isinstance(statement, _DEFINITIONS):
-            yield from ast.walk(statement)
-
-
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield names that imports bind: the name, and what it is. Empty for a module some
     of whose names execute strings."""
@@ -81,7 +78,6 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _uses(node: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each use."""
     for one in ast.walk(node):
         name = _full_name(one, imported)
         if name and _executes(name):
@@ -105,3 +101,54 @@ def _executes(name: str) -> bool:
     return module in _MODULES or (
         bool(starts) and name.rpartition(".")[2].startswith(starts)
     )
+
+
+_OF_PROCESS = frozenset(
+    (
+        *("asyncio", "contextlib", "inspect", "io", "multiprocessing", "pytest"),
+        *("subprocess", "sys", "threading"),
+    )
+)
+"""Tests that import these look at the program's process, or replace parts of it."""
+_NAMES = frozenset({"__name__", "eval", "exec", "globals", "locals", "vars"})
+_KINDS = (ast.AsyncFunctionDef, ast.Await)
+_TEST_CASES = frozenset({"TestCase", "unittest.TestCase"})
+
+
+def needs_one_process(tests: str) -> bool:
+    """Return whether tests need the program in their own interpreter. Decided by the
+    tests alone, never by what a program does."""
+    try:
+        tree = ast.parse(tests)
+    except (SyntaxError, ValueError, RecursionError):
+        return False  # they fail either way
+    return not (
+        _NAMES.isdisjoint(used_names(tree))
+        and _OF_PROCESS.isdisjoint(imported_modules(tree))
+        and not any(map(_looks_inside, ast.walk(tree)))
+    )
+
+
+def _looks_inside(node: ast.AST) -> bool:
+    """Return whether a node needs the program in the tests' interpreter: asynchronous
+    code, a class other than test cases, or a replacement by ``unittest.mock``."""
+    if isinstance(node, ast.ClassDef):
+        bases = {ast.unparse(base) for base in node.bases}
+        return not bases or not bases <= _TEST_CASES
+    name = getattr(node, "module", None) or getattr(node, "attr", "")
+    names = {name, *(one.name for one in getattr(node, "names", ()) if one is not str)}
+    return isinstance(node, _KINDS) or not names.isdisjoint({"mock", "unittest.mock"})
+
+
+def used_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names in the code."""
+    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """Yield the top-level modules that the code imports; empty for relative imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "" if node.level else str(node.module).partition(".")[0]

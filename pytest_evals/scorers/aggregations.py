@@ -18,82 +18,74 @@ from pytest_evals.core.metric import (
     POSITIVE,
     SHARE,
     Estimate,
+    Metric,
     Ratio,
     Span,
     Totals,
 )
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError, plural
-from pytest_evals.scorers import agreement, bootstrap, totals
+from pytest_evals.scorers import agreement, bootstrap
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus, check_library
 from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.user_code import user_fault
 from pytest_evals.stats import averages
 
 
-def _unchanged(values: Sequence[Any]) -> Sequence[Any]:
-    return values
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
-    """Functions that compute an aggregation.
-
-    Args:
-        read: Converts all values to the argument of the functions below; called once.
-        several: Computes a number or several by name, for user functions that may
-            return either.
-        statistic: Builds the argument of :func:`bootstrap.bootstrap_stderr`.
-        totals: Computes the sums for the interval estimates of gates.
-        ratio: Positions of a ratio of counts in the totals, if the number is one.
-        span: Range of the number for any documents.
-    """
+    """Functions that compute an aggregation."""
 
     name: str
     takes: Literal["numbers", "pairs", "anything"] = "anything"
-    read: Callable[[Sequence[Any]], Any] = _unchanged
+    read: Callable[[Sequence[Any]], Any] = lambda values: values
+    """Converts all values to the argument of the functions below; called once."""
     value: Callable[[Any], float]
     several: Callable[[Any], float | Mapping[str, float]] | None = None
+    """Computes a number or several by name, for user functions that may return
+    either."""
     stderr: Callable[[Any], float | None] | None = None
     statistic: Callable[[Any], Callable[[Any], Any]] | None = None
+    """Builds the argument of :func:`bootstrap.bootstrap_stderr`."""
     totals: Callable[[Any], Totals] | None = None
+    """Computes the sums for the interval estimates of gates."""
     ratio: Ratio | None = None
-    span: Span = ANYTHING
+    """Positions of a ratio of counts in the totals, if the number is one."""
+    span: Span = ANYTHING  # range of the number for any documents
 
 
-def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | None:
-    """The function from values to the sums that determine the number; ``None`` if the
-    number is not computed from sums."""
-    totals, read = aggregation.totals, aggregation.read
-    return None if totals is None else lambda values: totals(read(values))
-
-
-def statistic_of(
+def metric_of(
     aggregation: Aggregation,
-) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
-    """The function from values to the numbers of many resamples, if any."""
-    statistic, read = aggregation.statistic, aggregation.read
-    return None if statistic is None else lambda values: statistic(read(values))
-
-
-def number_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], float]:
-    """The function from values to the number alone."""
-    return lambda values: aggregation.value(aggregation.read(values))
+    name: str,
+    filter: str,  # noqa: A002 - the word of results files
+    higher_is_better: bool | None,
+    iterations: int,
+) -> Metric:
+    """The metric that aggregates scores in this way."""
+    read, totals = aggregation.read, aggregation.totals
+    statistic = aggregation.statistic
+    return Metric(
+        name=name,
+        filter=filter,
+        aggregate=partial(estimate, aggregation, name, iterations),
+        higher_is_better=higher_is_better,
+        is_mean=aggregation is AGGREGATIONS["mean"],
+        totals=totals and (lambda values: totals(read(values))),
+        number=lambda values: aggregation.value(read(values)),
+        statistic=statistic and (lambda values: statistic(read(values))),
+        span=aggregation.span,
+        closed=aggregation.several is None,
+    )
 
 
 def estimate(
-    aggregation: Aggregation,
-    metric: str,
-    iterations: int,
-    values: Sequence[Any],
+    aggregation: Aggregation, metric: str, iterations: int, values: Sequence[Any]
 ) -> Estimate | Mapping[str, Estimate]:
-    """Compute the number and its standard error.
-
-    The standard error is ``None`` if lm-eval reports ``N/A``, for a single document,
-    and if it is not finite. Several numbers have none.
-
-    ``iterations``: replicates of the bootstrap; 0 disables standard errors, as in
-    lm-eval. Raises EvalsError if the aggregation does not accept the values."""
+    """Compute the number and its standard error. The standard error is ``None`` if
+    lm-eval reports ``N/A``, for a single document, and if it is not finite. Several
+    numbers have none. ``iterations``: replicates of the bootstrap; 0 disables standard
+    errors, as in lm-eval. Raises EvalsError if the aggregation does not accept the
+    values."""
     try:
         read = aggregation.read(values)
         value = (aggregation.several or aggregation.value)(read)
@@ -123,11 +115,8 @@ def _stderr(
 
 def from_function(function: Callable[[Any], Any]) -> Aggregation:
     """Build an aggregation from a user function, which returns a number or several by
-    name.
-
-    Functions of lm-eval, which a task may import, become the aggregation of the same
-    name, because only these have lm-eval's standard error.
-    """
+    name. Functions of lm-eval, which a task may import, become the aggregation of the
+    same name, because only these have lm-eval's standard error."""
     name = str(getattr(function, "__name__", type(function).__name__))
     if getattr(function, "__module__", "") == "lm_eval.api.metrics":
         known = _OTHER_NAMES.get(name, name)
@@ -150,9 +139,8 @@ def from_function(function: Callable[[Any], Any]) -> Aggregation:
 
 def _number(value: Any) -> float:
     if not isinstance(value, (int, float)):
-        raise EvalsError(
-            f"it must return a number, or a mapping of numbers, not {value!r}"
-        )
+        what = f"it must return a number, or a mapping of numbers, not {value!r}"
+        raise EvalsError(what)
     return float(value)
 
 
@@ -187,9 +175,8 @@ def _labels(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     golds, predictions = map(_unwrapped, _pairs(values))
     for position, pair in enumerate(zip(golds, predictions, strict=True)):
         if any(isinstance(label, (list, dict, set)) for label in pair):
-            raise EvalsError(
-                f"it requires pairs of labels, but value {position} is {pair!r}"
-            )
+            what = f"it requires pairs of labels, but value {position} is {pair!r}"
+            raise EvalsError(what)
     return golds, predictions
 
 
@@ -236,18 +223,6 @@ def _brier(pairs: tuple[list[Any], list[Any]]) -> float:
     return agreement.brier_score(golds, probabilities)
 
 
-def _corpus(name: str) -> Aggregation:
-    return Aggregation(
-        name=name,
-        takes="pairs",
-        read=partial(Corpus, name),
-        value=Corpus.score,
-        statistic=Corpus.resampled,
-        totals=Corpus.totals,
-        span=SPANS[name],
-    )
-
-
 def _all_correct(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[int]:
     """Whether all answers of each group are correct, in the order of groups. ``key``:
     the group of an answer's row. ``values``: pairs of an answer (true or false) and its
@@ -260,102 +235,87 @@ def _all_correct(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[i
     return [int(correct) for correct in groups.values()]
 
 
-def _question(idx: Mapping[str, Any]) -> Any:
-    return idx["question"]
-
-
-def _paragraph_and_question(idx: Mapping[str, Any]) -> Any:
-    return idx["paragraph"], idx["question"]
-
-
 _ACC_ALL = Aggregation(
     name="acc_all",
     takes="pairs",
-    value=lambda values: averages.mean(_all_correct(_paragraph_and_question, values)),
+    value=lambda values: averages.mean(
+        _all_correct(lambda idx: (idx["paragraph"], idx["question"]), values)
+    ),
     # Like lm-eval, this mixes questions of different paragraphs with the same number.
-    stderr=lambda values: averages.mean_stderr(_all_correct(_question, values)),
+    stderr=lambda values: averages.mean_stderr(
+        _all_correct(lambda idx: idx["question"], values)
+    ),
     span=SHARE,
 )
 """SuperGLUE's MultiRC: a question is correct if all its answers are. Task files have no
 name for it; Python tasks use the function."""
 
+_numeric = partial(Aggregation, takes="numbers", read=_numbers)
+_paired = partial(Aggregation, takes="pairs", read=_pairs)
+_labelled = partial(Aggregation, takes="pairs", read=_labels)
+
 _TABLE = (
-    Aggregation(
-        name="mean",
-        takes="numbers",
-        read=_numbers,
-        value=averages.mean,
-        stderr=averages.mean_stderr,
-    ),
-    Aggregation(
-        name="median",
-        takes="numbers",
-        read=_numbers,
-        value=median,
-        statistic=bootstrap.resampled_median,
-    ),
-    Aggregation(
+    _numeric(name="mean", value=averages.mean, stderr=averages.mean_stderr),
+    _numeric(name="median", value=median, statistic=bootstrap.resampled_median),
+    _numeric(
         name="nanmean",
-        takes="numbers",
-        read=_numbers,
         value=nanmean,
         statistic=bootstrap.resampled_nanmean,
-        totals=totals.mean_totals,
+        totals=agreement.mean_totals,
     ),
-    Aggregation(
+    _numeric(
         name="perplexity",
-        takes="numbers",
-        read=_numbers,
         value=lambda numbers: _exp(-averages.mean(numbers)),
         statistic=bootstrap.resampled_perplexity,
-        totals=totals.perplexity_totals,
+        totals=agreement.perplexity_totals,
         span=POSITIVE,
     ),
-    Aggregation(
+    _paired(
         name="weighted_perplexity",
-        takes="pairs",
-        read=_pairs,
         value=lambda pairs: _exp(-_weighted(pairs)),
-        totals=totals.weighted_totals,
+        totals=agreement.weighted_totals,
         span=POSITIVE,
     ),
-    Aggregation(
+    _paired(
         name="bits_per_byte",
-        takes="pairs",
-        read=_pairs,
         value=lambda pairs: -_weighted(pairs) / math.log(2),
-        totals=partial(totals.weighted_totals, unit=math.log(2), is_log=False),
+        totals=partial(agreement.weighted_totals, unit=math.log(2), is_log=False),
     ),
-    Aggregation(
+    _labelled(
         name="f1",
-        takes="pairs",
-        read=_labels,
         value=lambda labels: agreement.f1_score(*labels),
         statistic=lambda labels: bootstrap.resampled_f1(*labels),
-        totals=totals.f1_totals,
+        totals=agreement.f1_totals,
         ratio=Ratio(above=(2, 0), below=(2, 1)),
         span=SHARE,
     ),
-    Aggregation(
+    _labelled(
         name="matthews_corrcoef",
-        takes="pairs",
-        read=_labels,
         value=lambda labels: agreement.matthews_corrcoef(*labels),
         statistic=lambda labels: bootstrap.resampled_matthews(*labels),
-        totals=totals.matthews_totals,
+        totals=agreement.matthews_totals,
         span=Span(-1.0, 1.0),
     ),
-    Aggregation(
+    _paired(
         name="brier_score",
-        takes="pairs",
-        read=_pairs,
         value=_brier,
-        totals=totals.brier_totals,
+        totals=agreement.brier_totals,
         span=Span(low=0.0),
     ),
     # lm-eval's constant for "predict only": the number has no meaning.
     Aggregation(name="bypass", value=lambda values: 999.0, span=Span(999.0, 999.0)),
-    *map(_corpus, CORPUS_METRICS),
+    *(
+        Aggregation(
+            name=name,
+            takes="pairs",
+            read=partial(Corpus, name),
+            value=Corpus.score,
+            statistic=Corpus.resampled,
+            totals=Corpus.totals,
+            span=SPANS[name],
+        )
+        for name in CORPUS_METRICS
+    ),
 )
 
 AGGREGATIONS: Registry[Aggregation] = Registry(

@@ -1,7 +1,10 @@
-"""Agreement of predicted labels or probabilities with the reference labels.
+"""Agreement of predicted labels or probabilities with the reference labels, and the
+per-document sums from which it and other corpus metrics are computed.
 
 Works on labels and numbers, without documents or metrics. Equal to scikit-learn 1.9
-(``f1_score``, ``matthews_corrcoef``) without depending on it.
+(``f1_score``, ``matthews_corrcoef``) without depending on it. Gates use the sums to
+estimate the variation of a metric; lm-eval's standard errors are in
+:mod:`pytest_evals.scorers.aggregations`.
 """
 
 from __future__ import annotations
@@ -9,7 +12,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
 from typing import Any, Literal
+
+from pytest_evals.core.metric import Totals
 
 
 def check_binary(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> None:
@@ -29,13 +35,7 @@ def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> floa
     """Return the binary F1 of label 1; 0 if label 1 is neither expected nor predicted.
     Raises ValueError as in :func:`check_binary`."""
     check_binary(golds, predictions)
-    counts = Counter(
-        (gold == 1, prediction == 1)
-        for gold, prediction in zip(golds, predictions, strict=True)
-    )
-    both = 2 * counts[True, True]
-    either = both + counts[True, False] + counts[False, True]
-    return both / either if either else 0.0
+    return f1_by_label(Counter(zip(golds, predictions, strict=True))).get(1, 0.0)
 
 
 def f1_by_label(counts: Mapping[tuple[Any, Any], float]) -> dict[Any, float]:
@@ -92,13 +92,9 @@ def matthews_corrcoef(
 def brier_score(
     golds: Sequence[int], probabilities: Sequence[Sequence[float]]
 ) -> float:
-    """Return the Brier score: the mean squared distance between the probabilities and
-    the one-hot vector of the reference label. Raises IndexError if a reference label is
-    out of range."""
-    total = 0.0
-    for gold, row in zip(golds, probabilities, strict=True):
-        total += squared_distance(gold, row)
-    return total / len(golds)
+    """Return the Brier score: the mean of :func:`squared_distance`."""
+    pairs = zip(golds, probabilities, strict=True)
+    return sum(squared_distance(gold, row) for gold, row in pairs) / len(golds)
 
 
 def squared_distance(gold: int, row: Sequence[float]) -> float:
@@ -107,3 +103,85 @@ def squared_distance(gold: int, row: Sequence[float]) -> float:
     range."""
     at = range(len(row))[gold]
     return sum((p - (i == at)) ** 2 for i, p in enumerate(row))
+
+
+Labels = tuple[Sequence[Hashable], Sequence[Hashable]]
+Pairs = tuple[Sequence[float], Sequence[float]]
+
+
+def mean_totals(values: Sequence[float]) -> Totals:
+    """Totals of a mean without NaN."""
+    present = [0.0 if math.isnan(value) else 1.0 for value in values]
+    kept = [0.0 if math.isnan(value) else float(value) for value in values]
+    return Totals(columns=(kept, present), score=_ratio, is_ratio=True)
+
+
+def perplexity_totals(logprobs: Sequence[float]) -> Totals:
+    """Totals of ``exp(-mean)`` of log-probabilities in nats."""
+    return weighted_totals((logprobs, [1.0] * len(logprobs)))
+
+
+def weighted_totals(pairs: Pairs, unit: float = 1.0, *, is_log: bool = True) -> Totals:
+    """Totals of the log-probabilities of texts, in nats, divided by their lengths.
+    ``unit``: nats in a unit of the number. ``is_log``: whether the number is the
+    exponential of that ratio."""
+    losses = [-value / unit for value in pairs[0]]
+    lengths = [float(length) for length in pairs[1]]
+    return Totals(columns=(losses, lengths), score=_ratio, is_log=is_log, is_ratio=True)
+
+
+def brier_totals(pairs: tuple[Sequence[int], Sequence[Sequence[float]]]) -> Totals:
+    """Totals of the mean squared distance between probabilities and correct answers."""
+    return mean_totals(
+        [squared_distance(gold, row) for gold, row in zip(*pairs, strict=True)]
+    )
+
+
+def f1_totals(labels: Labels) -> Totals:
+    """Totals of the binary F1 score of label 1."""
+    golds = [label == 1 for label in labels[0]]
+    predictions = [label == 1 for label in labels[1]]
+    both = [float(g and p) for g, p in zip(golds, predictions, strict=True)]
+    one = [float(g != p) for g, p in zip(golds, predictions, strict=True)]
+    return Totals(columns=(both, one), score=_f1, kinds=((1, 0), (0, 1), (0, 0)))
+
+
+def matthews_totals(labels: Labels) -> Totals:
+    """Totals of Matthews' correlation: correctness, gold and predicted label."""
+    golds, predictions = labels
+    labels_ = list(dict.fromkeys((*golds, *predictions)))
+    same = [float(g == p) for g, p in zip(golds, predictions, strict=True)]
+    by_gold = [[float(gold == label) for gold in golds] for label in labels_]
+    by_prediction = [[float(one == label) for one in predictions] for label in labels_]
+    kinds = [
+        [float(a == b), *(float(a == one) for one in labels_)]
+        + [float(b == one) for one in labels_]
+        for a, b in product(labels_, repeat=2)
+    ]
+    columns = (same, *by_gold, *by_prediction)
+    return Totals(columns=columns, score=_matthews, kinds=kinds)
+
+
+def _ratio(sums: Sequence[float]) -> float:
+    above, below = sums
+    return above / below if below else math.nan
+
+
+def _f1(sums: Sequence[float]) -> float:
+    both, one = sums
+    return 2 * both / (2 * both + one) if both or one else 0.0
+
+
+def _matthews(sums: Sequence[float]) -> float:
+    same, *rest = sums
+    half = len(rest) // 2
+    by_gold, by_prediction = rest[:half], rest[half:]
+    n = math.fsum(by_gold)
+    both = same * n - math.fsum(
+        r * g for r, g in zip(by_gold, by_prediction, strict=True)
+    )
+    spread_right = n * n - math.fsum(r * r for r in by_gold)
+    spread_given = n * n - math.fsum(g * g for g in by_prediction)
+    if spread_right <= 0 or spread_given <= 0:
+        return 0.0
+    return both / math.sqrt(spread_right * spread_given)

@@ -29,7 +29,7 @@ from pytest_evals.errors import (
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.extract import Extraction
-from pytest_evals.scorers.json_schema import (
+from pytest_evals.scorers.json_answers import (
     no_constant,
     schema_file,
     validator,
@@ -43,30 +43,26 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerScorer:
-    """A scorer with its name and settings.
-
-    Args:
-        score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
-            be scored.
-        check: Checks a case before the run; raises ``EvalsError``.
-        is_trivial: Whether every answer to a case is correct, or none if inverted.
-        extract: The part of an answer that is scored; ``None`` for that of the eval.
-        reads_response: Whether ``score`` gets the whole response instead of its text.
-        settings: JSON values that determine the scores; part of the task's hash.
-        limits: Smallest and largest value; ``None`` if unknown.
-        is_graded: Whether a score may lie between 0 and 1.
-    """
+    """A scorer with its name and settings."""
 
     name: str
     score: Callable[[Any, Case], Score]
+    """Answer and case → score. Raises ``DocumentError`` for a case that cannot be
+    scored."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values that determine the scores; part of the task's hash."""
     limits: tuple[float, float] | None = (0.0, 1.0)
-    is_graded: bool = False
+    """Smallest and largest value; ``None`` if unknown."""
+    is_graded: bool = False  # whether a score may lie between 0 and 1
     templates: tuple[ScorerTemplate, ...] = ()
     check: Callable[[Case], object] | None = None
+    """Checks a case before the run; raises ``EvalsError``."""
     is_trivial: Callable[[Case], bool] | None = None
+    """Whether every answer to a case is correct, or none if inverted."""
     extract: Extraction | None = None
+    """The part of an answer that is scored; ``None`` for that of the eval."""
     reads_response: bool = False
+    """Whether ``score`` gets the whole response instead of its text."""
 
     def __call__(self, answer: str | Response, case: Case) -> Score:
         """Return the score under this scorer's name."""
@@ -89,10 +85,7 @@ class AnswerScorer:
 
 @checked_arguments
 def exact(
-    *,
-    ignore_case: bool = False,
-    ignore_punctuation: bool = False,
-    name: str = "exact",
+    *, ignore_case: bool = False, ignore_punctuation: bool = False, name: str = "exact"
 ) -> AnswerScorer:
     """Whether the answer equals the target, or one of several; surrounding whitespace
     is ignored."""
@@ -102,8 +95,7 @@ def exact(
         return (text.casefold() if ignore_case else text).strip()
 
     def score(answer: str, case: Case) -> Score:
-        targets = targets_of(case)
-        equal = normalized(answer) in map(normalized, targets)
+        equal = normalized(answer) in map(normalized, targets_of(case))
         return binary(equal, "", answer.strip())
 
     settings = {"ignore_case": ignore_case, "ignore_punctuation": ignore_punctuation}
@@ -129,8 +121,7 @@ def contains(
     every = [ScorerTemplate(f"{name}: all_of", one) for one in all_of]
     either = [ScorerTemplate(f"{name}: any_of", one) for one in any_of]
 
-    def folded(one: str) -> str:
-        return one.casefold() if ignore_case else one
+    folded = str.casefold if ignore_case else str
 
     def texts(case: Case) -> tuple[list[str], list[str]]:
         needed = [text for one in every for text in one.texts(case)]
@@ -184,22 +175,16 @@ def starts_with(
 
     def score(answer: str, case: Case) -> Score:
         accepted = texts(case)
-        start = answer.lstrip()
-        if ignore_case:
-            start = start.casefold()
-            found = start.startswith(tuple(one.casefold() for one in accepted))
-        else:
-            found = start.startswith(tuple(accepted))
+        fold = str.casefold if ignore_case else str
+        found = fold(answer.lstrip()).startswith(tuple(map(fold, accepted)))
         return binary(found, f"does not start with {_listed(accepted)}", answer)
 
-    settings = {"text": text, "ignore_case": ignore_case}
-    templates = () if given is None else (given,)
     return AnswerScorer(
         name=name,
         score=score,
-        settings={"starts_with": settings},
-        templates=templates,
-        check=None if templates else targets_of,
+        settings={"starts_with": {"text": text, "ignore_case": ignore_case}},
+        templates=() if given is None else (given,),
+        check=targets_of if given is None else None,
         is_trivial=lambda case: "" in texts(case),
     )
 
@@ -210,14 +195,9 @@ def regex(
 ) -> AnswerScorer:
     """Whether a pattern matches anywhere in the answer.
 
-    Args:
-        pattern: A Python regular expression.
-        group: Compare this group of the last match with the target; 0 is the whole
-            match. Without it, any match is correct.
-
-    Raises:
-        EvalsError: The pattern is invalid, or has no such group.
-    """
+    ``pattern``: a Python regular expression. ``group``: compare this group of the last
+    match with the target; 0 is the whole match. Without it, any match is correct.
+    Raises EvalsError if the pattern is invalid, or has no such group."""
     try:
         expression = compiled(pattern)
     except re.error as error:
@@ -233,17 +213,15 @@ def regex(
         found = groups[group - 1] if group else answer[start:end]
         if group is None:
             return binary(True, "", found)
-        found = (found or "").strip()
-        targets = targets_of(case)
+        found, targets = (found or "").strip(), targets_of(case)
         equal = found in [one.strip() for one in targets]
         return binary(equal, f"matched {found!r}, expected {_listed(targets)}", found)
 
-    settings = {"pattern": pattern, "group": group}
     matches_all = group is None and _matches_all(expression.regex)
     return AnswerScorer(
         name=name,
         score=score,
-        settings={"regex": settings},
+        settings={"regex": {"pattern": pattern, "group": group}},
         check=None if group is None else targets_of,
         is_trivial=lambda case: matches_all,
     )
@@ -266,15 +244,9 @@ def json(
 ) -> AnswerScorer:
     """Whether the answer is valid JSON, and valid under a JSON Schema if one is given.
 
-    The answer may be inside one Markdown code fence.
-
-    Args:
-        schema: The schema, or the path of a JSON file with it.
-
-    Raises:
-        MissingExtraError: A schema is given and jsonschema is not installed.
-        EvalsError: The schema cannot be read or is invalid.
-    """
+    The answer may be inside one Markdown code fence. ``schema``: the schema, or the
+    path of a JSON file with it. Raises MissingExtraError if jsonschema is not
+    installed, EvalsError if the schema cannot be read or is invalid."""
     file = ""
     if isinstance(schema, str | Path):
         file, schema = str(Place(Path(schema))), schema_file(Path(schema))
@@ -304,8 +276,7 @@ def similar(
         ignore_case: Whether upper and lower case count as equal.
         name: Name of the metric, whose value is the mean similarity.
 
-    Raises:
-        MissingExtraError: rapidfuzz is not installed.
+    Raises MissingExtraError if rapidfuzz is not installed.
     """
     try:
         from rapidfuzz.distance import Levenshtein
@@ -331,11 +302,10 @@ def similar(
             explanation=f"similarity {value:.2f}, threshold {threshold:g}",
         )
 
-    settings = {"threshold": threshold, "ignore_case": ignore_case}
     return AnswerScorer(
         name=name,
         score=score,
-        settings={"similar": settings},
+        settings={"similar": {"threshold": threshold, "ignore_case": ignore_case}},
         check=targets_of,
         is_graded=True,
     )

@@ -5,24 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.finite import is_finite
 from pytest_evals.errors import EvalsError, number_fix
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
 _OF_GATES = {
-    "at_least": ">=",
-    "fail_under": ">=",
+    **dict.fromkeys(("at_least", "fail_under", "min", "min_score", "minimum"), ">="),
+    **dict.fromkeys(("pass_threshold", "threshold"), ">="),
     "max": "<=",
-    "min": ">=",
-    "min_score": ">=",
-    "minimum": ">=",
-    "pass_threshold": ">=",
-    "threshold": ">=",
 }
 """Arguments that users expect of a metric, and that gates have."""
 
@@ -39,14 +32,6 @@ def gate_fix(metric: str, argument: object, value: Any = None) -> str:
     return f"\n  fix: add a gate to the file: gates: [{metric} {sign} {number}]"
 
 
-class _Kind(NamedTuple):
-    """Values that an argument accepts. ``read``: returns the value to use; raises
-    ``TypeError`` for another one."""
-
-    meaning: str
-    read: Callable[[Any], Any]
-
-
 def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function that returns a scorer: its arguments are checked by their
     annotations. Raises EvalsError if an argument has a wrong type; raised by the
@@ -58,18 +43,20 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
         __tracebackhide__ = True  # pytest shows the user's line only
         given = signature.bind(*args, **kwargs)
         for name, value in given.arguments.items():
-            kind = _KINDS.get(str(signature.parameters[name].annotation))
-            if kind is None:
+            annotation = str(signature.parameters[name].annotation)
+            kind = _KINDS.get(annotation)
+            if kind is None or (value is None and annotation.endswith(" | None")):
                 continue
-            try:
-                given.arguments[name] = kind.read(value)
-            except TypeError:
-                what = f"{make.__name__}: {name} is {_shown(value)}, not {kind.meaning}"
-                if isinstance(value, str) and "number" in kind.meaning:
-                    what += f"\n  fix: {number_fix(name, value)}"
-                if isinstance(value, list) and "any_of" in signature.parameters:
-                    what += "\n  fix: any_of: [a, b], or all_of: [a, b]"
-                raise EvalsError(what) from None
+            meaning, accepts, read = kind
+            if accepts(value):
+                given.arguments[name] = read(value)
+                continue
+            what = f"{make.__name__}: {name} is {_shown(value)}, not {meaning}"
+            if isinstance(value, str) and "number" in meaning:
+                what += f"\n  fix: {number_fix(name, value)}"
+            if isinstance(value, list) and "any_of" in signature.parameters:
+                what += "\n  fix: any_of: [a, b], or all_of: [a, b]"
+            raise EvalsError(what)
         try:
             return make(*given.args, **given.kwargs)
         except EvalsError as error:
@@ -78,51 +65,17 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError
-    return str(value)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _listed(value: Any) -> Any:
     """Several texts; one text is not the list of its characters."""
-    if isinstance(value, list | tuple):
-        return tuple(_text(one) for one in value)
-    return (_text(value),)
+    return value if isinstance(value, list | tuple) else (value,)
 
 
-def _mapping(value: Any) -> Any:
-    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value):
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if not is_finite(value):
-        raise TypeError
-    return value
-
-
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return read
-
-
-def _optional(kind: _Kind) -> _Kind:
-    return _Kind(kind.meaning, lambda one: None if one is None else kind.read(one))
-
-
-def _one_of(*words: str) -> _Kind:
-    def read(value: Any) -> Any:
-        if value not in words:
-            raise TypeError
-        return value
-
-    return _Kind(" or ".join(map(repr, words)), read)
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for one in value)
 
 
 def _shown(value: Any) -> str:
@@ -130,20 +83,33 @@ def _shown(value: Any) -> str:
     return shown[:80] or f"a {type(value).__name__}"
 
 
-_TEXT = _Kind("text", _text)
-_NUMBER = _Kind("a finite number", _number)
-_KINDS: Mapping[str, _Kind] = {
-    "str": _TEXT,
-    "str | None": _optional(_TEXT),
-    "Sequence[str]": _Kind("text or a list of texts", _texts),
-    "bool": _Kind("true or false", _exactly(bool)),
-    "int": _Kind("a whole number", _exactly(int)),
-    "Order": _one_of("any", "strict"),
-    "Extra": _one_of("forbid", "allow"),
-    "Rules": _one_of("json", "bfcl"),
-    "NoClaims": _one_of("unscored", "wrong"),
-    "int | None": _optional(_Kind("a whole number", _exactly(int))),
-    "float": _NUMBER,
-    "Mapping[str, Any]": _Kind("a mapping of texts to values", _mapping),
-    "float | None": _optional(_NUMBER),
+def _same(value: Any) -> Any:
+    return value
+
+
+Kind = tuple[str, Callable[[Any], bool], Callable[[Any], Any]]
+_WORDS = {
+    "Order": ("any", "strict"),
+    "Extra": ("forbid", "allow"),
+    "Rules": ("json", "bfcl"),
+    "NoClaims": ("unscored", "wrong"),
 }
+_KINDS: dict[str, Kind] = {
+    "str": ("text", _is_text, str),
+    "Sequence[str]": (
+        "text or a list of texts",
+        lambda value: all(map(_is_text, _listed(value))),
+        lambda value: tuple(map(str, _listed(value))),
+    ),
+    "bool": ("true or false", lambda value: type(value) is bool, _same),
+    "int": ("a whole number", lambda value: type(value) is int, _same),
+    "float": ("a finite number", is_finite, _same),
+    "Mapping[str, Any]": ("a mapping of texts to values", _is_mapping, _same),
+    **{
+        name: (" or ".join(map(repr, words)), words.__contains__, _same)
+        for name, words in _WORDS.items()
+    },
+}
+"""Annotation → the meaning of its values, whether it accepts a value, and the value to
+use."""
+_KINDS |= {f"{name} | None": _KINDS[name] for name in ("str", "int", "float")}

@@ -19,20 +19,15 @@ from typing import Any
 from pytest_evals.errors import plural
 
 _TYPES: Mapping[str, type] = {
-    "string": str,
+    **dict.fromkeys(("string", "any"), str),
     "integer": int,
-    "float": float,
-    "number": float,
+    **dict.fromkeys(("float", "number"), float),
     "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
-    "object": dict,
-    "any": str,
+    **dict.fromkeys(("array", "tuple"), list),
+    **dict.fromkeys(("dict", "object"), dict),
 }
 _IGNORED = re.compile(r"[ ,./\-_*^]")
-ABSENT = ""
-"""As an accepted value: the argument may be missing."""
+ABSENT = ""  # as an accepted value: the argument may be missing
 Expected = Mapping[str, Mapping[str, Sequence[Any]]]
 """Name of a function → name of an argument → its accepted values."""
 
@@ -42,14 +37,9 @@ def bfcl_fault(
     expected: Sequence[Expected],
     functions: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return why calls are wrong, empty if they are right.
-
-    Args:
-        calls: Name and arguments of each call.
-        expected: The calls that are right; empty if no call is.
-        functions: Descriptions of the functions: ``name``, and ``parameters`` with
-            ``properties`` and ``required``.
-    """
+    """Return why calls, each with name and arguments, are wrong; empty if they are
+    right. ``expected`` is empty if no call is right. ``functions`` are descriptions:
+    ``name``, and ``parameters`` with ``properties`` and ``required``."""
     calls = [one for one in calls if isinstance(one[1], Mapping)]
     if len(calls) != len(expected):
         return f"{plural(len(calls), 'call')} instead of {len(expected)}"
@@ -115,7 +105,6 @@ def _is_accepted(
 
 
 def _equals_one(value: Any, accepted: Sequence[Any], *, of_mappings: bool) -> bool:
-    """Whether a value of the schema's type equals an accepted one."""
     if isinstance(value, dict):
         return any(_fits(value, one) for one in accepted if one != ABSENT)
     if isinstance(value, str):
@@ -142,7 +131,6 @@ def _has_items(value: Sequence[Any], accepted: Iterable[Any], kind: type) -> boo
 
 
 def _fits(value: Any, accepted: Any) -> bool:
-    """Whether a mapping has accepted values only, and all that are needed."""
     if not isinstance(value, dict) or not isinstance(accepted, dict):
         return False
     return all(

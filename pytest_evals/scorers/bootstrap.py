@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS
+from pytest_evals.scorers.agreement import f1_totals, matthews_totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,17 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OfKinds:
-    """A statistic that depends only on how many values of each kind are drawn.
+    """A statistic that depends only on how many values of each kind are drawn."""
 
-    Args:
-        kinds: (n,) the kind of each value, from 0.
-        n_kinds: Number of kinds, K.
-        of_counts: Maps (B, K) counts to (B,) replicates.
-    """
-
-    kinds: NDArray[np.intp]
-    n_kinds: int
-    of_counts: Callable[[Counts], Replicates]
+    kinds: NDArray[np.intp]  # (n,) the kind of each value, from 0
+    n_kinds: int  # number of kinds, K
+    of_counts: Callable[[Counts], Replicates]  # maps (B, K) counts to (B,) replicates
 
     def __call__(self, counts: Counts) -> Replicates:
         """Return the replicates for (B, n) counts."""
@@ -59,12 +54,9 @@ class OfKinds:
         return self.of_counts(found.reshape(b, self.n_kinds))
 
 
-CHUNK = 1000
-"""Replicates that share a seed."""
-BLOCK = 1 << 15
-"""Draws per block: their arrays fit into a core's cache."""
-SERIAL = 1 << 21
-"""Below this total number of draws, threads cost more than they save."""
+CHUNK = 1000  # replicates that share a seed
+BLOCK = 1 << 15  # draws per block: their arrays fit into a core's cache
+SERIAL = 1 << 21  # below this total number of draws, threads cost more than they save
 COMPILED = 1 << 28
 """Below this total number of draws, compilation costs more than it saves."""
 
@@ -208,12 +200,6 @@ def _of_sums(
     return OfKinds(kinds.ravel(), len(rows), lambda counts: number(counts @ rows))
 
 
-def resampled_mean(values: Sequence[float]) -> Statistic:
-    """Return the mean as a resampled statistic."""
-    n = len(values)
-    return _of_sums([values], lambda sums: sums[:, 0] / n)
-
-
 def resampled_perplexity(values: Sequence[float]) -> Statistic:
     """Return ``exp(-mean)`` of log-probabilities in nats as a resampled statistic."""
     import numpy as np
@@ -259,15 +245,12 @@ def resampled_f1(
     """Return the binary F1 of label 1 as a resampled statistic."""
     import numpy as np
 
-    right = np.array([gold == 1 for gold in golds])
-    predicted = np.array([prediction == 1 for prediction in predictions])
-
     def f1(sums: NDArray[np.float64]) -> Replicates:
         hits, misses = sums.T
         either = 2 * hits + misses
         return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
 
-    return _of_sums([right & predicted, right ^ predicted], f1)
+    return _of_sums(f1_totals((golds, predictions)).columns, f1)
 
 
 def resampled_matthews(
@@ -276,21 +259,13 @@ def resampled_matthews(
     """Return the Matthews correlation coefficient as a resampled statistic."""
     import numpy as np
 
-    n, labels = len(golds), [*dict.fromkeys((*golds, *predictions))]
-    columns = (
-        [
-            [one == g == p for g, p in zip(golds, predictions, strict=True)]
-            for one in labels
-        ]
-        + [[one == g for g in golds] for one in labels]
-        + [[one == p for p in predictions] for one in labels]
-    )
+    n = len(golds)
 
     def matthews(sums: NDArray[np.float64]) -> Replicates:
-        same, right, predicted = np.split(sums, 3, axis=1)  # (B, L) each
-        both = same.sum(axis=1) * n - (right * predicted).sum(axis=1)
+        right, predicted = np.split(sums[:, 1:], 2, axis=1)  # (B, L) each
+        both = sums[:, 0] * n - (right * predicted).sum(axis=1)
         spread = (n * n - (right**2).sum(axis=1)) * (n * n - (predicted**2).sum(axis=1))
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)
 
-    return _of_sums(columns, matthews)
+    return _of_sums(matthews_totals((golds, predictions)).columns, matthews)

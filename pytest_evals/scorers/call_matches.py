@@ -17,25 +17,19 @@ from pytest_evals.scorers.bfcl import ABSENT, same_name
 from pytest_evals.scorers.values import difference
 
 Call = Mapping[str, Any]
-
-
 Extra = Literal["forbid", "allow"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call of the target.
+    """A call of the target."""
 
-    Args:
-        name: Name of the tool.
-        accepted: Argument → its accepted values; ``None`` if any arguments are right.
-        is_plain: Whether they are values alone: no mark of an optional argument, and
-            nested lists are lists.
-    """
-
-    name: str
+    name: str  # name of the tool
     accepted: Mapping[str, Sequence[Any]] | None
+    """Argument → its accepted values; ``None`` if any arguments are right."""
     is_plain: bool = False
+    """Whether they are values alone: no mark of an optional argument, and nested lists
+    are lists."""
 
     def __str__(self) -> str:
         """Name and accepted values."""

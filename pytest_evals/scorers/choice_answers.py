@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_evals.core.task import REASONING_TAGS
-from pytest_evals.scorers.reasoning_tags import remove_reasoning_tags
+from pytest_evals.scorers.extraction import remove_reasoning_tags
 
-UNPARSABLE = "unparsable"
-"""The metric that counts answers that select no choice."""
+UNPARSABLE = "unparsable"  # the metric that counts answers that select no choice
 
 
 class SelectedChoice(NamedTuple):
@@ -32,13 +31,9 @@ def select(
     texts: Sequence[str] = (),
     tags: Iterable[tuple[str, str]] = REASONING_TAGS,
 ) -> SelectedChoice:
-    """Return the choice that an answer selects.
-
-    Args:
-        labels: The choices' labels, such as ``A`` or ``1``; all differ.
-        texts: The choices' texts, if they are known.
-        tags: Start and end tags of reasoning, which is not part of the answer.
-    """
+    """Return the choice that an answer selects, by labels such as ``A`` or ``1``, which
+    all differ, or by texts, if they are known. ``tags``: start and end tags of
+    reasoning, which is not part of the answer."""
     text = _without_reasoning(answer, tuple(tags))
     if text is None:
         return SelectedChoice(None, "the reasoning has no end")
@@ -68,8 +63,6 @@ _LATEX = re.compile(
     r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mathsf)\s*\{([^{}]*)\}"
 )
 _MARKUP = re.compile(r"[*`$]|__|\\[()\[\]]|</?(?:b|i|em|strong|answer)>")
-
-
 _ASCII = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019", "'"),
@@ -124,8 +117,6 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 class _Reader:
-    """Finds the choices of one question in answers."""
-
     def __init__(self, labels: Sequence[str], texts: Sequence[str]) -> None:
         self._labels = {_plain(one).casefold(): n for n, one in enumerate(labels)}
         self._texts: dict[str, set[int]] = {}
@@ -248,6 +239,4 @@ class _Reader:
         return set() if _NEGATION.search(left) else found
 
 
-@lru_cache(maxsize=256)
-def _reader(labels: tuple[str, ...], texts: tuple[str, ...]) -> _Reader:
-    return _Reader(labels, texts)
+_reader = lru_cache(maxsize=256)(_Reader)

@@ -1,4 +1,4 @@
-"""Metrics of documents with choices, based on the log-probability of each choice.
+"""Metrics of log-probabilities: of each choice, of a continuation, or of a full text.
 
 Formulas as in lm-eval 0.4.13 (``ConfigurableTask.process_results``); the first of equal
 maxima is selected. Works on one document at a time in plain Python, because there are
@@ -8,8 +8,10 @@ few choices and many documents.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
 from typing import Any
 
 from pytest_evals.core.doc import Doc
@@ -22,28 +24,26 @@ NO_CHOICE = -100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceScores:
-    """A document's choices and their log-probabilities.
-
-    Args:
-        gold: Index of the correct choice; a list in tasks with several correct choices.
-            ``NO_CHOICE`` if the correct answer is not a choice.
-        logprobs: Log-probability of each choice in nats.
-        greedy: Whether greedy decoding returns the choice, for each choice.
-        unconditional: Log-probability of each choice without the question; empty if not
-            requested.
-    """
+    """A document's choices and their log-probabilities."""
 
     choices: tuple[str, ...]
     gold: int | list[int]
-    logprobs: tuple[float, ...]
+    """Index of the correct choice; a list in tasks with several correct choices.
+    ``NO_CHOICE`` if the correct answer is not a choice."""
+    logprobs: tuple[float, ...]  # log-probability of each choice in nats
     greedy: tuple[bool, ...]
+    """Whether greedy decoding returns the choice, for each choice."""
     unconditional: tuple[float, ...] = ()
+    """Log-probability of each choice without the question; empty if not requested."""
+
+    @property
+    def golds(self) -> list[int]:
+        """Indices of the correct choices."""
+        return self.gold if isinstance(self.gold, list) else [self.gold]
 
     def is_gold(self, index: int) -> bool:
         """Whether the choice at an index is correct."""
-        if isinstance(self.gold, list):
-            return index in self.gold
-        return index == self.gold
+        return index in self.golds
 
     def best(self) -> int:
         """Index of the most likely choice."""
@@ -57,13 +57,9 @@ class ChoiceScores:
 
     def score_of(self, metric: str, values: Sequence[float]) -> MetricValue:
         """The 0/1 score of the choice with the highest value."""
-        best = _argmax(values)
-        return MetricValue(
-            metric,
-            float(self.is_gold(best)),
-            self.choices[best],
-            is_tied=self.is_tied(values),
-        )
+        best, tied = _argmax(values), self.is_tied(values)
+        correct = float(self.is_gold(best))
+        return MetricValue(metric, correct, self.choices[best], is_tied=tied)
 
 
 _Measure = Callable[[ChoiceScores], MetricValue]
@@ -108,7 +104,7 @@ def measure_choices(
     the results do not match the choices or the metric."""
     one = choice_scores(doc, results)
     values = [CHOICE_METRICS[name](one) for name in metrics]
-    if _has_valid_gold(one):
+    if all(gold >= 0 for gold in one.golds):
         return values
     reason = f"the correct answer {doc.gold_index!r} is not among the choices"
     return [value._replace(explanation=reason) for value in values]
@@ -123,21 +119,13 @@ def _gold(gold: int | Sequence[int], n_choices: int) -> int | list[int]:
     return gold if gold < n_choices else NO_CHOICE
 
 
-def _has_valid_gold(one: ChoiceScores) -> bool:
-    golds = one.gold if isinstance(one.gold, list) else [one.gold]
-    return all(gold >= 0 for gold in golds)
-
-
 def _argmax(values: Sequence[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
 
 
 def _per(logprob: float, length: int) -> float:
-    """Nats per unit of length.
-
-    For length 0 the value is -inf, or inf if the log-probability is 0: NumPy's 0/0 is
-    NaN, which its argmax selects.
-    """
+    """Nats per unit of length. For length 0 the value is -inf, or inf if the
+    log-probability is 0: NumPy's 0/0 is NaN, which its argmax selects."""
     if length:
         return logprob / length
     return math.inf if logprob == 0 else -math.inf
@@ -157,21 +145,15 @@ def _acc_mutual_info(one: ChoiceScores) -> MetricValue:
             "acc_mutual_info needs the log-probability of each choice without the "
             "question"
         )
-    if isinstance(one.gold, list) and len(one.gold) != 1:
-        raise DocumentError(
-            f"acc_mutual_info is not defined for {len(one.gold)} correct choices"
-        )
-    gains = [
-        given - unconditional
-        for given, unconditional in zip(one.logprobs, one.unconditional, strict=True)
-    ]
+    if (n := len(one.golds)) != 1:
+        raise DocumentError(f"acc_mutual_info is not defined for {n} correct choices")
+    gains = [*map(sub, one.logprobs, one.unconditional)]
     return one.score_of("acc_mutual_info", gains)
 
 
 def _exact_match(one: ChoiceScores) -> MetricValue:
-    golds = one.gold if isinstance(one.gold, list) else [one.gold]
     n = len(one.choices)
-    hit = any(one.greedy[gold] for gold in golds if gold >= -n)
+    hit = any(one.greedy[gold] for gold in one.golds if gold >= -n)
     answer = next((c for c, g in zip(one.choices, one.greedy, strict=True) if g), "")
     return MetricValue("exact_match", int(hit), answer)
 
@@ -188,15 +170,12 @@ def _labels(metric: str) -> _Measure:
 def _brier_score(one: ChoiceScores) -> MetricValue:
     top = max(one.logprobs)
     if top == -math.inf:
-        raise DocumentError(
-            "all choices have probability 0, so they cannot be normalized"
-        )
+        why = "all choices have probability 0, so they cannot be normalized"
+        raise DocumentError(why)
     weights = [math.exp(logprob - top) for logprob in one.logprobs]
     total = sum(weights)
-    probabilities = tuple(weight / total for weight in weights)
-    return MetricValue(
-        "brier_score", (one.gold, probabilities), one.choices[one.best()]
-    )
+    value = one.gold, tuple(weight / total for weight in weights)
+    return MetricValue("brier_score", value, one.choices[one.best()])
 
 
 CHOICE_METRICS: Mapping[str, _Measure] = {
@@ -212,3 +191,62 @@ CHOICE_METRICS: Mapping[str, _Measure] = {
     ),
     "mcc": _labels("mcc"),
 }
+
+CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
+    "acc": lambda logprob, greedy: int(greedy),
+    # Of the whole target: perplexity per target, not per token.
+    "perplexity": lambda logprob, greedy: logprob,
+}
+"""Name → value of a continuation's log-probability (nats) and greedy flag."""
+
+
+def _n_words(text: str) -> int:
+    # White space at either end adds an empty word, which is counted.
+    return len(re.split(r"\s+", text))
+
+
+def _n_bytes(text: str) -> int:
+    return len(text.encode())
+
+
+ROLLING_METRICS: Mapping[str, Callable[[str], int]] = {
+    "bits_per_byte": _n_bytes,
+    "byte_perplexity": _n_bytes,
+    "word_perplexity": _n_words,
+}
+"""Name → length that a text's log-probability is divided by."""
+
+
+def measure_continuation(
+    doc: Doc, results: Sequence[Any], metrics: Collection[str]
+) -> list[MetricValue]:
+    """Values of the metrics for a document, in the given order. Raises DocumentError if
+    the results are not one ``(log-probability, greedy)`` pair."""
+    logprob, greedy = check_pair(_single(results))
+    target = doc.choices[0] if doc.choices else "greedy"
+    answer = target if greedy else ""
+    return [
+        MetricValue(name, CONTINUATION_METRICS[name](logprob, greedy), answer)
+        for name in metrics
+    ]
+
+
+def measure_rolling(
+    doc: Doc, results: Sequence[Any], metrics: Collection[str]
+) -> list[MetricValue]:
+    """Values of the metrics for a document, in the given order: log-probability and
+    length of the text. Raises DocumentError if the results are not one log-probability.
+    """
+    logprob = _single(results)
+    if not isinstance(logprob, (int, float)) or math.isnan(logprob):
+        raise DocumentError(f"a log-probability was expected, got {logprob!r}")
+    return [
+        MetricValue(name, (float(logprob), ROLLING_METRICS[name](doc.query)))
+        for name in metrics
+    ]
+
+
+def _single(results: Sequence[Any]) -> Any:
+    if len(results) != 1:
+        raise DocumentError(f"one result was expected, got {len(results)}")
+    return results[0]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource
@@ -37,9 +37,9 @@ from pytest_evals.scorers.templates import (
     question_text,
 )
 
+T = TypeVar("T")
 NoClaims = Literal["unscored", "wrong"]
-_MAX_TOKENS = 4096
-"""Of a reply, which has a sentence for each claim."""
+_MAX_TOKENS = 4096  # of a reply, which has a sentence for each claim
 _DATA = (
     " The parts of the message are between tags whose names end with {code}; any other "
     "tags belong to the text of a part. Only what follows the last part is an "
@@ -72,22 +72,13 @@ HELPFUL_DOCUMENTS = (
 
 
 class Inquiry(NamedTuple):
-    """What the verdicts are about.
+    """What the verdicts are about."""
 
-    Args:
-        name: Name of the scorer.
-        system: What the judge does.
-        has_claims: Whether the claims of the answer are judged; otherwise the
-            documents.
-        has_documents: Whether there are documents; an answer without any is wrong.
-        verdict: A true verdict in words.
-    """
-
-    name: str
-    system: str
-    has_claims: bool
-    has_documents: bool
-    verdict: str
+    name: str  # of the scorer
+    system: str  # what the judge does
+    has_claims: bool  # whether claims of the answer are judged; else the documents
+    has_documents: bool  # an answer without any is wrong
+    verdict: str  # a true verdict in words
 
 
 class Finding(NamedTuple):
@@ -99,20 +90,13 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimScorer(ModelScorer):
-    """The share of claims, or of documents, with a true verdict of a judge.
+    """The share of claims, or of documents, with a true verdict of a judge."""
 
-    Args:
-        inquiry: What the verdicts are about.
-        contexts: Column with the documents; empty for those of the response.
-        k: Only the first so many documents count.
-        no_claims: What an answer without claims is.
-    """
-
-    inquiry: Inquiry
+    inquiry: Inquiry  # what the verdicts are about
     threshold: float = 1.0
-    contexts: str = ""
-    k: int | None = None
-    no_claims: NoClaims = "unscored"
+    contexts: str = ""  # column with the documents; empty for those of the response
+    k: int | None = None  # only the first so many documents count
+    no_claims: NoClaims = "unscored"  # what an answer without claims is
 
     @property
     def templates(self) -> tuple[ScorerTemplate, ...]:
@@ -144,12 +128,9 @@ class ClaimScorer(ModelScorer):
                 if self.no_claims == "wrong":
                     return self.scored(answered, 0.0, why)
                 return self.unscored(answered, why)
-            findings = yield from self._asked(
-                inquiry.system,
-                parts,
-                _verdicts(noun, len(names)),
-                partial(_read_verdicts, noun=noun, n=len(names)),
-            )
+            form = _verdicts(noun, len(names))
+            read = partial(_read_verdicts, noun=noun, n=len(names))
+            findings = yield from self._asked(inquiry.system, parts, form, read)
         except DocumentError as error:
             return self.unscored(answered, error)
         return self._score(answered, names, findings)
@@ -158,17 +139,15 @@ class ClaimScorer(ModelScorer):
         if not answered.text.strip():
             return []
         parts = [question, ("answer", answered.text)]
-        found: list[str]
-        found = yield from self._asked(LIST_CLAIMS, parts, _CLAIMS, _read_claims)
-        return found
+        return (yield from self._asked(LIST_CLAIMS, parts, _CLAIMS, _read_claims))
 
     def _asked(
         self,
         system: str,
         parts: Sequence[Tag],
         form: ReplyForm,
-        read: Callable[[Response], Any],
-    ) -> Dialogue[Any]:
+        read: Callable[[Response], T],
+    ) -> Dialogue[T]:
         request: Generate = judge_request(
             system + _DATA, lambda marks: parts, form, structured=self.structured
         )
@@ -176,10 +155,8 @@ class ClaimScorer(ModelScorer):
         return asked_again(self.roles[0], request, read, form.instructions)
 
     def _documents(self, answered: Response, case: Case) -> list[tuple[str, str]]:
-        given: Any = answered.contexts
-        if self.contexts:
-            given = case.row.get(self.contexts)
-            given = [given] if isinstance(given, str) and given else given or ()
+        given: Any = case.row.get(self.contexts) if self.contexts else answered.contexts
+        given = [given] if isinstance(given, str) and given else given or ()
         try:
             found = contexts_of(given)[: self.k]
         except (TypeError, ValueError):
@@ -194,13 +171,13 @@ class ClaimScorer(ModelScorer):
         self, answered: Response, names: Sequence[str], findings: Sequence[Finding]
     ) -> Score:
         n, n_passed = len(findings), sum(one.passes for one in findings)
-        pairs = [*zip(names, findings, strict=True)]
-        pairs.sort(key=lambda pair: pair[1].passes)  # what is wrong comes first
+        pairs = zip(names, findings, strict=True)
         noun = "claims" if self.inquiry.has_claims else "contexts"
         texts = [
             f"{'yes' if one.passes else 'no'}: {abbreviated(name, 100)}"
             + (f" ({one.reason})" if one.reason else "")
-            for name, one in pairs
+            # What is wrong comes first.
+            for name, one in sorted(pairs, key=lambda pair: pair[1].passes)
         ]
         why = f"{n_passed} of {n} {noun} {self.inquiry.verdict}; {'; '.join(texts)}"
         return self.scored(answered, n_passed / n, why)
@@ -314,8 +291,7 @@ def answer_relevance(
     """The share of the answer's claims that help to answer the question, by a judge;
     whether they are correct does not matter.
 
-    Arguments as for :func:`faithfulness`.
-    """
+    Arguments as for :func:`faithfulness`."""
     return _scorer(_ON_TOPIC, name, threshold, model, structured, no_claims=no_claims)
 
 
@@ -332,11 +308,9 @@ def context_relevance(
     """The share of the contexts that help to answer the question, by a judge. Without
     contexts 0.
 
-    Arguments as for :func:`faithfulness`.
-    """
-    return _scorer(
-        _RELEVANT, name, threshold, model, structured, contexts=contexts, k=k
-    )
+    Arguments as for :func:`faithfulness`."""
+    more = {"contexts": contexts, "k": k}
+    return _scorer(_RELEVANT, name, threshold, model, structured, **more)
 
 
 def _scorer(

@@ -59,11 +59,10 @@ class CodeEval:
             ``{"pass@1": …}``, without those k for which a task has fewer programs; and
             the outcome of each program.
         """
-        if len(predictions) != len(references):
-            raise EvalsError(
-                f"code_eval: {len(predictions)} lists of programs for "
-                f"{len(references)} tests"
-            )
+        n_lists, n_tests = len(predictions), len(references)
+        if n_lists != n_tests:
+            what = f"code_eval: {n_lists} lists of programs for {n_tests} tests"
+            raise EvalsError(what)
         sandbox = current_sandbox()
         if not self._n_imports:
             sandbox.check_consent()
@@ -72,9 +71,8 @@ class CodeEval:
         ]
         pairs = [(predictions[t][n], references[t]) for t, n in places]
         outcomes: Outcomes = defaultdict(list)
-        for (task, n), text in zip(
-            places, sandbox.test_all(pairs, timeout), strict=True
-        ):
+        texts = sandbox.test_all(pairs, timeout)
+        for (task, n), text in zip(places, texts, strict=True):
             outcome = {"task_id": task, "passed": text == "passed", "result": text}
             outcomes[task].append((n, {**outcome, "completion_id": n}))
         counts = [
@@ -91,12 +89,8 @@ class CodeEval:
 
 
 def pass_at_k(n: int, n_correct: int, k: int) -> float:
-    """Estimate the probability that one of k answers is correct, without bias. ``n``:
-    number of answers, at least k. ``n_correct``: number of correct ones.
-
-    Returns:
-        ``1 - C(n - c, k) / C(n, k)``, as a product.
-    """
+    """Estimate the probability that one of k answers is correct, without bias, from n
+    answers, at least k: ``1 - C(n - c, k) / C(n, k)``, as a product."""
     if n - n_correct < k:
         return 1.0
     return 1.0 - math.prod(1.0 - k / i for i in range(n - n_correct + 1, n + 1))

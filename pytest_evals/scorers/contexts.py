@@ -49,10 +49,7 @@ def context_precision(
 ) -> AnswerScorer:
     """The share of the retrieved ids that are relevant; 0 if nothing was retrieved.
 
-    Args:
-        k: Only the first so many contexts count.
-        relevant: Column of the relevant ids.
-    """
+    Arguments as for :func:`context_recall`."""
 
     def value(found: Retrieved, gains: Gains) -> float:
         return sum(one in gains for one in found) / len(found) if found else 0.0
@@ -64,13 +61,10 @@ def context_precision(
 def mrr(
     *, k: int | None = None, relevant: str = COLUMN, name: str = "mrr"
 ) -> AnswerScorer:
-    """1 over the rank of the first relevant context, 0 without one; the metric is
-    the mean reciprocal rank.
+    """1 over the rank of the first relevant context, 0 without one; the metric is the
+    mean reciprocal rank.
 
-    Args:
-        k: Only the first so many contexts count.
-        relevant: Column of the relevant ids.
-    """
+    Arguments as for :func:`context_recall`."""
 
     def value(found: Retrieved, gains: Gains) -> float:
         ranks = [rank for rank, one in enumerate(found, 1) if one in gains]
@@ -86,15 +80,12 @@ def ndcg(
     """The discounted cumulative gain, the sum of gain / log2(rank + 1), over that of
     the best order (Järvelin and Kekäläinen 2002).
 
-    Args:
-        k: Only the first so many contexts count.
-        relevant: Column of the relevant ids; a mapping has their gains.
+    Arguments as for :func:`context_recall`; a mapping of relevant ids has their gains.
     """
 
     def value(found: Retrieved, gains: Gains) -> float:
-        best = sorted(gains.values(), reverse=True)[: k or None]
-        ideal = _discounted(best)
-        return _discounted([gains.get(one, 0.0) for one in found]) / ideal
+        best = sorted(gains.values(), reverse=True)[:k]
+        return _discounted([gains.get(one, 0.0) for one in found]) / _discounted(best)
 
     return _scorer(name, value, k, relevant)
 
@@ -104,10 +95,7 @@ def _discounted(gains: Sequence[float]) -> float:
 
 
 def _scorer(
-    name: str,
-    value: Callable[[Retrieved, Gains], float],
-    k: int | None,
-    column: str,
+    name: str, value: Callable[[Retrieved, Gains], float], k: int | None, column: str
 ) -> AnswerScorer:
     if k is not None and k < 1:
         raise EvalsError(f"{name}: k is {k}, not 1 or more")
@@ -117,7 +105,8 @@ def _scorer(
 
     def score(response: Response, case: Case) -> Score:
         gains = gains_of(case)
-        found = [*dict.fromkeys(_id(one) for one in response.contexts)][:k]
+        ids = (_named(one.get("id", one.get("text"))) for one in response.contexts)
+        found = [*dict.fromkeys(ids)][:k]
         shown = ", ".join(found)
         if not any(gain > 0 for gain in gains.values()):
             why = f"{name}: the row has no relevant ids in {column!r}"
@@ -134,10 +123,6 @@ def _scorer(
         is_graded=True,
         check=gains_of,
     )
-
-
-def _id(context: Mapping[str, Any]) -> str:
-    return _named(context.get("id", context.get("text")))
 
 
 def _named(given: Any) -> str:

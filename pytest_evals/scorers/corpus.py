@@ -91,21 +91,15 @@ def _counts(
     texts = [pair.text for pair in known]
     # Not public, but used by sacrebleu's significance tests.
     rows = iter(metric._extract_corpus_statistics(texts, references))
-    width = 0
-    table: list[list[float]] = []
-    for pair in pairs:
-        row = next(rows) if len(pair.references) >= n else []
-        width = max(width, len(row))
-        table.append(list(row))
+    table = [[*next(rows)] if len(pair.references) >= n else [] for pair in pairs]
+    width = max(map(len, table))
     return [[row[i] if row else 0 for row in table] for i in range(width)]
 
 
 class Corpus:
-    """Texts and references as additive counts.
-
-    If documents have different numbers of references, the smallest number is used for
-    all; in a resample, the smallest number in the resample.
-    """
+    """Texts and references as additive counts. If documents have different numbers of
+    references, the smallest number is used for all; in a resample, the smallest number
+    in the resample."""
 
     def __init__(self, name: str, values: Sequence[Any], language: str = "") -> None:
         """Compute the counts. Raises EvalsError if a value is not such a pair, or the
@@ -185,17 +179,14 @@ def _pairs(values: Sequence[Any]) -> list[_Pair]:
             (text,) = text
         listed = [references] if isinstance(references, str) else references
         if not _are_references(listed) or not isinstance(text, str):
-            raise EvalsError(
-                f"it compares a string with one or several strings, but {what}"
-            )
+            why = f"it compares a string with one or several strings, but {what}"
+            raise EvalsError(why)
         pairs.append(_Pair(tuple(listed), text))
     return pairs
 
 
 def _are_references(given: Any) -> bool:
-    """Whether this is a non-empty list of strings; ``None`` is a missing one."""
-    if not isinstance(given, (list, tuple)) or not any(
-        one is not None for one in given
-    ):
+    """Whether this is a list with a string; ``None`` is a missing one."""
+    if not isinstance(given, (list, tuple)) or all(one is None for one in given):
         return False
     return all(one is None or isinstance(one, str) for one in given)

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.returned import text_of
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.limits.patterns import compiled
-from pytest_evals.scorers.json_paths import found_at, json_values, path_steps
+from pytest_evals.scorers.json_answers import found_at, json_values, path_steps
 
 Read = Callable[[str], str | None]
 

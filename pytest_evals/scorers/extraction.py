@@ -2,7 +2,7 @@
 
 Each is built from its arguments and applied to the responses of one document, with
 lm-eval's semantics (0.4.13, ``lm_eval.filters``). :mod:`pytest_evals.scorers.filters`
-registers them.
+registers them. Reasoning is removed from answers before scoring.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,10 +18,8 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.limits import patterns
 from pytest_evals.limits.patterns import BoundedPattern
 
-Responses = Sequence[Sequence[Any]]
-"""A list of responses for each request."""
-Rows = Sequence[Mapping[str, Any]]
-"""A row for each request."""
+Responses = Sequence[Sequence[Any]]  # a list of responses for each request
+Rows = Sequence[Mapping[str, Any]]  # a row for each request
 
 
 def compiled(pattern: str) -> BoundedPattern:
@@ -33,10 +31,8 @@ def compiled(pattern: str) -> BoundedPattern:
 
 
 class Regex:
-    """The ``group_select``-th match in each response, or the fallback.
-
-    If the pattern has several groups, the first one that is not empty.
-    """
+    """The ``group_select``-th match in each response, or the fallback. If the pattern
+    has several groups, the first one that is not empty."""
 
     def __init__(
         self,
@@ -67,9 +63,8 @@ class Regex:
         self, regex: BoundedPattern | re.Pattern[str], response: Any
     ) -> str | tuple[str, ...] | None:
         """The selected match, or ``None``. Other types count as an empty string."""
-        matches: list[Any] = regex.findall(
-            response if isinstance(response, str) else ""
-        )
+        text = response if isinstance(response, str) else ""
+        matches: list[Any] = regex.findall(text)
         if not matches:
             return None
         if not -len(matches) <= self.group_select < len(matches):
@@ -117,11 +112,8 @@ class MultiChoiceRegex(Regex):
             return match
         choices = _choices(row)
         text = response if isinstance(response, str) else ""
-        return (
-            self._by_text(text, choices)
-            or self._by_letter(text, len(choices))
-            or self.fallback
-        )
+        found = self._by_text(text, choices) or self._by_letter(text, len(choices))
+        return found or self.fallback
 
     def _by_text(self, response: str, choices: Sequence[str]) -> str:
         # Of two choices with the same text, the later letter wins.
@@ -162,14 +154,10 @@ def _choices(row: Mapping[str, Any]) -> Sequence[str]:
     choices = row.get("choices")
     if isinstance(choices, (list, tuple)) and all(isinstance(c, str) for c in choices):
         return choices
-    raise DocumentError(
-        "multi_choice_regex needs a column 'choices', a list of strings; "
-        + (
-            f"its value is {choices!r}"
-            if "choices" in row
-            else "the row has no such column"
-        )
-    )
+    what = "multi_choice_regex needs a column 'choices', a list of strings; "
+    if "choices" in row:
+        raise DocumentError(f"{what}its value is {choices!r}")
+    raise DocumentError(f"{what}the row has no such column")
 
 
 @cache
@@ -209,21 +197,11 @@ class FormatSpan:
     """Named entities in a uniform format: ``per: john $ loc: kenya``."""
 
     _LABELS = {  # noqa: RUF012 - a constant
-        "person": "PER",
-        "people": "PER",
-        "persons": "PER",
-        "per": "PER",
-        "location": "LOC",
-        "counties": "LOC",
-        "places": "LOC",
-        "country": "LOC",
-        "continent": "LOC",
-        "loc": "LOC",
-        "organization": "ORG",
-        "company": "ORG",
-        "org": "ORG",
-        "time": "DATE",
-        "date": "DATE",
+        **dict.fromkeys(("person", "people", "persons", "per"), "PER"),
+        **dict.fromkeys(("location", "counties", "places", "country"), "LOC"),
+        **dict.fromkeys(("continent", "loc"), "LOC"),
+        **dict.fromkeys(("organization", "company", "org"), "ORG"),
+        **dict.fromkeys(("time", "date"), "DATE"),
     }
     _WORDS = re.compile(rf"\b({'|'.join(_LABELS)})\s*:")
     _SPANS = re.compile(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)")
@@ -242,3 +220,15 @@ class FormatSpan:
             for entity in (value.strip() for value in values.split(","))
             if entity != "none"
         )
+
+
+def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:
+    """Remove the tags and the text between them. Unmatched tags and surrounding
+    whitespace are kept, as in lighteval 0.13.0 (``utils/utils.py``)."""
+    for opening, closing in tag_pairs:
+        while (start := text.find(opening)) >= 0:
+            end = text.find(closing, start + len(opening))
+            if end < 0:
+                break
+            text = text[:start] + text[end + len(closing) :]
+    return text

@@ -48,8 +48,7 @@ class FilterStep:
 class _Built(NamedTuple):
     name: str
     filter: Filter
-    own: bool = False
-    """Whether it is a custom filter."""
+    own: bool = False  # whether it is a custom filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,6 @@ class _Each:
 
 
 def _take_first_k(k: int, **ignored: Any) -> _Each:
-    """The first ``k`` responses of each request, as a list."""
     if not isinstance(k, int) or k < 1:
         raise EvalsError(f"k must be an integer from 1, not {k!r}")
 
@@ -121,11 +119,6 @@ def _take_first_k(k: int, **ignored: Any) -> _Each:
     return _Each(first)
 
 
-def _majority(group: Sequence[Any]) -> list[Any]:
-    """The most frequent response, the first of ties, in a list."""
-    return [Counter(group).most_common(1)[0][0]]
-
-
 def _on_text(function: Callable[[str], str]) -> _Each:
     def applied(text: Any) -> str:
         if not isinstance(text, str):
@@ -138,7 +131,6 @@ def _on_text(function: Callable[[str], str]) -> _Each:
 def _map(
     mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None
 ) -> _Each:
-    """Looks up each response in a dictionary."""
     if mapping_dict is not None and not isinstance(mapping_dict, Mapping):
         raise EvalsError(f"mapping_dict must be a mapping, not {mapping_dict!r}")
     entries = dict(mapping_dict or {})
@@ -155,11 +147,7 @@ class Custom:
         Other arguments have no effect, as in lm-eval."""
         if not callable(filter_fn):
             raise EvalsError(f"filter_fn must be a function, not {filter_fn!r}")
-        self._function = filter_fn
-
-    def apply(self, responses: list[Any], rows: list[Any]) -> Iterable[Any]:
-        """Return the result of the function."""
-        return self._function(responses, rows)
+        self.apply = filter_fn
 
 
 _FIRST = _Each(itemgetter(0))
@@ -170,7 +158,8 @@ FILTERS: Registry[Callable[..., Any]] = Registry(
         "custom": Custom,
         "format_span": FormatSpan,
         "lowercase": lambda: _on_text(str.lower),
-        "majority_vote": lambda: _Each(_majority),
+        # The first of ties.
+        "majority_vote": lambda: _Each(lambda one: [Counter(one).most_common(1)[0][0]]),
         "map": _map,
         "multi_choice_regex": MultiChoiceRegex,
         "regex": Regex,
@@ -215,9 +204,7 @@ def _build(step: FilterStep) -> _Built:
     return _Built(name, built, is_own)
 
 
-@lru_cache(maxsize=256)
-def _signature(make: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(make)
+_signature = lru_cache(maxsize=256)(inspect.signature)
 
 
 def _check_arguments(make: Callable[..., Any], arguments: Mapping[str, Any]) -> None:

@@ -40,34 +40,26 @@ ARGUMENTS: Mapping[str, Callable[[str, Case, Response], Any]] = {
 }
 """Name of a scorer's argument → its value."""
 _BY_POSITION = ("answer", "case")
-CONCURRENT = 16
-"""Most async scorers that run at a time."""
+CONCURRENT = 16  # most async scorers that run at a time
 Started = Future[tuple[Any, Exception | None]]
 """The result of an async function that runs in the background, or its exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionScorer:
-    """A custom scorer.
-
-    Args:
-        function: Returns a bool, a finite number, a :class:`Score`, or an awaitable.
-        passed: Names of :data:`ARGUMENTS`, in the order of the parameters that get
-            them; by position if ``by_name`` is false.
-        by_name: Whether arguments are passed by name.
-        values: Their values; set before a case is scored.
-        settings: JSON values that determine the scores; part of the task's hash.
-        limits: Smallest and largest value; ``None`` if unknown.
-        is_graded: Whether a score may be another one than 0 and 1.
-        templates: Empty, see other scorers.
-    """
+    """A custom scorer."""
 
     name: str
     function: Callable[..., Any]
+    """Returns a bool, a finite number, a :class:`Score`, or an awaitable."""
     passed: tuple[str, ...]
-    by_name: bool
+    """Names of :data:`ARGUMENTS`, in the order of the parameters that get them; by
+    position if ``by_name`` is false."""
+    by_name: bool  # whether arguments are passed by name
     fixtures: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
+    """Those of the fixtures; set before a case is scored. The other fields are those of
+    :class:`~pytest_evals.scorers.answers.AnswerScorer`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
     is_graded: bool = True
@@ -136,8 +128,8 @@ class FunctionScorer:
 def _check_range(value: Any, limits: tuple[float, float] | None, what: str) -> None:
     if limits is None or not isinstance(value, (int, float)):
         return
-    if not limits[0] <= value <= limits[1]:
-        low, high = limits
+    low, high = limits
+    if not low <= value <= high:
         raise DocumentError(
             f"{what} returned {value:g}, outside of its range [{low:g}, {high:g}]"
         )
@@ -273,16 +265,8 @@ async def _caught(awaitable: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return None, error
 
 
-@cache
-def _limit() -> asyncio.Semaphore:
-    """Limits the async functions that run at a time."""
-    return asyncio.Semaphore(CONCURRENT)
-
-
-@cache
-def _loop() -> BackgroundLoop:
-    """The event loop of this process for functions of users."""
-    return BackgroundLoop()
+_limit = cache(lambda: asyncio.Semaphore(CONCURRENT))
+_loop = cache(BackgroundLoop)  # the event loop of this process for functions of users
 
 
 def _source_hash(function: Callable[..., Any]) -> str:

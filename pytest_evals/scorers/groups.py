@@ -16,8 +16,7 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Aggregate, Group
 from pytest_evals.errors import suggestion
 
-_SHOWN = 5
-"""Maximum number of tasks in a note."""
+_SHOWN = 5  # maximum number of tasks in a note
 
 
 class _Part(NamedTuple):
@@ -38,7 +37,12 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
     without = [t for t in tasks if measured.isdisjoint(m.name for m in t.metrics)]
     for rule in group.aggregates:
         for name in _filters(rule, tasks):
-            parts = [p for task in tasks for p in _parts(task, rule.metric, name)]
+            parts = [
+                _Part(task, metric)
+                for task in tasks
+                for metric in task.metrics
+                if (metric.name, metric.filter) == (rule.metric, name)
+            ]
             if not parts:
                 continue
             key = parts[0].metric.key
@@ -95,23 +99,23 @@ def _filters(rule: Aggregate, tasks: Iterable[TaskResult]) -> Sequence[str]:
     return sorted(set(names))
 
 
-def _parts(task: TaskResult, name: str, filter_: str) -> list[_Part]:
-    return [
-        _Part(task, metric)
-        for metric in task.metrics
-        if metric.name == name and metric.filter == filter_
-    ]
-
-
 def _combine(
     rule: Aggregate, name: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
 ) -> MetricResult:
-    without_scores = _without_scores(parts, tasks)
+    with_metric = {part.task.task.name for part in parts}
+    others = [one for one in tasks if one.task.name not in with_metric]
+    # It is unknown whether tasks without any score have the metric.
+    unknown = [one for one in others if not one.sample_len and one.n_selected]
+    # A task that does not declare it is not part of the average, as in lm-eval.
+    declared = [
+        one
+        for one in others
+        if any((m.name, m.filter) == (rule.metric, name) for m in one.task.metrics)
+    ]
     metrics = [part.metric for part in parts]
+    lacking: list[MetricResult | TaskResult] = [*metrics, *unknown]
     broken = [p for p in parts if p.metric.n_scored and p.metric.estimate is None]
-    error = ""
-    if broken:
-        error = f"{broken[0].task.task.name}: {broken[0].metric.error}"
+    error = f"{broken[0].task.task.name}: {broken[0].metric.error}" if broken else ""
     directions = {metric.higher_is_better for metric in metrics}
     direction = directions.pop() if len(directions) == 1 else None
     return MetricResult(
@@ -119,43 +123,14 @@ def _combine(
         filter=name,
         estimate=None if broken else _estimate(rule, parts),
         higher_is_better=rule.higher_is_better if direction is None else direction,
-        n_scored=sum(metric.n_scored for metric in metrics),
-        n_errored=sum(m.n_errored for m in metrics)
-        + sum(t.n_errored for t in without_scores),
-        n_unscored=sum(metric.n_unscored for metric in metrics),
-        n_missing=sum(m.n_missing for m in metrics)
-        + sum(t.n_missing for t in without_scores),
-        n_absent=sum(m.n_absent for m in metrics)
-        + sum(t.sample_len for t in _without_metric(rule.metric, name, parts, tasks)),
+        n_scored=sum(m.n_scored for m in metrics),
+        n_errored=sum(one.n_errored for one in lacking),
+        n_unscored=sum(m.n_unscored for m in metrics),
+        n_missing=sum(one.n_missing for one in lacking),
+        n_absent=sum(m.n_absent for m in metrics) + sum(t.sample_len for t in declared),
         total=_total(rule, parts),
         error=error,
     )
-
-
-def _without_scores(
-    parts: Sequence[_Part], tasks: Sequence[TaskResult]
-) -> list[TaskResult]:
-    """Tasks without any score, so that it is unknown whether they have the metric."""
-    with_metric = {part.task.task.name for part in parts}
-    return [
-        task
-        for task in tasks
-        if task.task.name not in with_metric and not task.sample_len and task.n_selected
-    ]
-
-
-def _without_metric(
-    name: str, filter_: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
-) -> list[TaskResult]:
-    """Tasks that declare the metric and have no score of it. A task that does not
-    declare it is not part of the average, as in lm-eval."""
-    with_metric = {part.task.task.name for part in parts}
-    return [
-        task
-        for task in tasks
-        if task.task.name not in with_metric
-        and any((m.name, m.filter) == (name, filter_) for m in task.task.metrics)
-    ]
 
 
 def _estimate(rule: Aggregate, parts: Sequence[_Part]) -> Estimate | None:
@@ -182,18 +157,14 @@ def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
     if len({part.task.task.name for part in parts}) < len(parts):
         return None
     total = 0
-    for part in parts:
-        scored = part.metric.n_scored
-        if not scored:
+    for task, metric in parts:
+        if not metric.n_scored:
             continue
-        how = part.metric.how
-        if how is not None and how.known_limits != (0, 1):
+        is_binary = metric.how is None or metric.how.known_limits == (0, 1)
+        has_all = rule.weighted and metric.n_scored == task.sample_len
+        if metric.total is None or not (is_binary and has_all):
             return None
-        if not rule.weighted or part.metric.total is None:
-            return None
-        if scored != part.task.sample_len:
-            return None
-        total += part.metric.total
+        total += metric.total
     return total
 
 
@@ -222,11 +193,8 @@ def mean_of_means(values: Sequence[float], weights: Sequence[int]) -> float:
 
 def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | None:
     """Return the standard error of the mean over all documents of several tasks, from
-    each task's standard error: the pooled variance over the root of all sizes.
-
-    Returns:
-        ``None`` if no task has more than one document.
-    """
+    each task's standard error: the pooled variance over the root of all sizes. Returns
+    ``None`` if no task has more than one document."""
     freedom = sum(sizes) - len(sizes)
     if freedom <= 0:
         return None

@@ -5,18 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_evals.core.metric import HumanLabels, MetricResult
+from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.rated_documents import RatedDocuments, rated_documents
 from pytest_evals.core.record import Score
 from pytest_evals.core.result import TaskResult
@@ -26,15 +19,12 @@ from pytest_evals.stats.prediction_powered import METHOD, mean_of_run
 
 _Value = TypeVar("_Value")
 
-CONFIDENCE = 0.95
-"""Of each one-sided limit."""
+CONFIDENCE = 0.95  # of each one-sided limit
 
 _PERMUTATIONS = 4_000
 _RESAMPLES = 2_000
-_MOST_COUNTS = 4_000_000
-"""Counts of resamples that are in memory at a time."""
-_EQUAL = 1e-12
-"""Variance below which all ratings are equal."""
+_MOST_COUNTS = 4_000_000  # counts of resamples that are in memory at a time
+_EQUAL = 1e-12  # variance below which all ratings are equal
 Units = Sequence[Sequence[float]]
 """For each rated thing, the ratings that it got, from any of the raters."""
 
@@ -47,7 +37,7 @@ class AlphaLimits(NamedTuple):
     n_undefined: int  # resamples without a value, which are left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LengthBias:
     """How ratings depend on the length of an answer if its human label is the same.
     ``slope``: change of the rating for an answer of twice the length. ``p_value``:
@@ -59,43 +49,28 @@ class LengthBias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionBias:
-    """How verdicts on pairs depend on the order of the answers.
-
-    Args:
-        n_pairs: Pairs that were judged in both orders.
-        n_consistent: Pairs with the same winner in both orders.
-        first_preferred: Share of verdicts for the answer that came first, with ties as
-            one half; 0.5 without a bias.
-        p_value: Two-sided, of no bias: sign test over pairs.
-    """
+    """How verdicts on pairs depend on the order of the answers."""
 
     metric: str
-    n_pairs: int
-    n_consistent: int
+    n_pairs: int  # pairs that were judged in both orders
+    n_consistent: int  # pairs with the same winner in both orders
     first_preferred: float
-    p_value: float
+    """Share of verdicts for the answer that came first, with ties as one half; 0.5
+    without a bias."""
+    p_value: float  # two-sided, of no bias: sign test over pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JuryAgreement:
-    """How far the members of a jury, or the repeats of a judge, agree.
-
-    Args:
-        n_answers: Answers that were rated.
-        n_members: Ratings of each answer; 1 if the replies were copies.
-        n_unanimous: Answers with equal ratings.
-        means: Mean rating of each member.
-        alpha: Krippendorff's alpha; ``None`` if all ratings are equal.
-        limits: By resampling documents; ``None`` without a value.
-    """
+    """How far the members of a jury, or the repeats of a judge, agree."""
 
     metric: str
-    n_answers: int
-    n_members: int
-    n_unanimous: int
-    means: tuple[float, ...]
-    alpha: float | None
-    limits: AlphaLimits | None
+    n_answers: int  # answers that were rated
+    n_members: int  # ratings of each answer; 1 if the replies were copies
+    n_unanimous: int  # answers with equal ratings
+    means: tuple[float, ...]  # mean rating of each member
+    alpha: float | None  # krippendorff's alpha; ``None`` if all ratings are equal
+    limits: AlphaLimits | None  # by resampling documents; ``None`` without a value
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -117,39 +92,26 @@ class CorrectedMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeError:
-    """The error of a judge on documents with human labels.
-
-    Args:
-        n_labels: Human labels of answers that the judge rated.
-        sampled: How the labelled documents were chosen.
-        n_changed: Labels of answers other than those of this run; not used.
-        n_not_run: Labels of documents that are not in this run; not used.
-        n_agree: Documents with the same category from judge and person.
-        kappa: Cohen's kappa, with quadratic weights for grades; ``None`` if both give
-            the same category throughout.
-        confusion: Person's category → judge's category → number of documents.
-        human_mean: Mean of the labels.
-        judge_mean: Mean of the judge's ratings, over all documents.
-        length: Bias by the length of answers, ``None`` if unknown.
-        corrected: The corrected mean; ``None`` if the labels do not allow it.
-        fault: Why they do not.
-        checked: Whether the labels contain the answers that were labelled.
-    """
+    """The error of a judge on documents with human labels."""
 
     metric: str
-    n_labels: int
-    sampled: str
-    n_changed: int
-    n_not_run: int
-    n_agree: int
+    n_labels: int  # human labels of answers that the judge rated
+    sampled: str  # how the labelled documents were chosen
+    n_changed: int  # labels of answers other than those of this run; not used
+    n_not_run: int  # labels of documents that are not in this run; not used
+    n_agree: int  # documents with the same category from judge and person
     kappa: float | None
+    """Cohen's kappa, with quadratic weights for grades; ``None`` if both give the same
+    category throughout."""
     confusion: Mapping[str, Mapping[str, int]]
-    human_mean: float
-    judge_mean: float
-    length: LengthBias | None
+    """Person's category → judge's category → number of documents."""
+    human_mean: float  # mean of the labels
+    judge_mean: float  # mean of the judge's ratings, over all documents
+    length: LengthBias | None  # bias by the length of answers, ``None`` if unknown
     corrected: CorrectedMean | None
-    fault: str
-    checked: bool
+    """The corrected mean; ``None`` if the labels do not allow it."""
+    fault: str  # why they do not
+    checked: bool  # whether the labels contain the answers that were labelled
 
     @property
     def agreement(self) -> float:
@@ -221,13 +183,16 @@ def _values(
 
 def judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
     """The error of a judge on its labelled documents, at least one."""
-    labels = rated.labels
+    labels, doublings = rated.labels, [math.log2(max(1, n)) for n in rated.lengths]
+    length = slope_within(rated.human, doublings, rated.judge)
     named = [
         (labels.category(y), labels.category(f))
         for y, f in zip(rated.human, rated.judge, strict=True)
     ]
+    counts, order = Counter(named), ["pass", "fail"]
     pairs = [(float(y == "pass"), float(f == "pass")) for y, f in named]
     if labels.scale is not None:
+        order = sorted({one for pair in counts for one in pair}, key=float)
         pairs = [*zip(rated.human, rated.judge, strict=True)]
     corrected = None
     if not rated.fault:
@@ -243,40 +208,22 @@ def judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
         n_not_run=rated.n_not_run,
         n_agree=sum(y == f for y, f in named),
         kappa=kappa(pairs),
-        confusion=_confusion(named, labels),
+        confusion={y: {f: counts[y, f] for f in order} for y in order},
         human_mean=mean(rated.human),
         judge_mean=mean([*rated.judge, *rated.others]),
-        length=_length_bias(rated),
+        length=None if length is None else LengthBias(*length),
         corrected=corrected,
         fault=rated.fault,
         checked=all(one.response is not None for one in labels.by_id.values()),
     )
 
 
-def _confusion(
-    named: Iterable[tuple[str, str]], labels: HumanLabels
-) -> Mapping[str, Mapping[str, int]]:
-    counts = Counter(named)
-    order = ["pass", "fail"]
-    if labels.scale is not None:
-        order = sorted({one for pair in counts for one in pair}, key=float)
-    return {y: {f: counts[y, f] for f in order} for y in order}
-
-
-def _length_bias(rated: RatedDocuments) -> LengthBias | None:
-    doublings = [math.log2(max(1, one)) for one in rated.lengths]
-    found = slope_within(rated.human, doublings, rated.judge)
-    return None if found is None else LengthBias(slope=found[0], p_value=found[1])
-
-
 def krippendorff_alpha(units: Units) -> float | None:
     """Return Krippendorff's alpha with the interval metric: 1 minus the observed over
     the expected disagreement (Krippendorff 2011, Computing Krippendorff's
-    Alpha-Reliability). With two categories it equals that of the nominal metric.
-
-    Things with fewer than two ratings do not count. ``None`` if all ratings are equal,
-    so that no disagreement is expected.
-    """
+    Alpha-Reliability). With two categories it equals that of the nominal metric. Things
+    with fewer than two ratings do not count. ``None`` if all ratings are equal, so that
+    no disagreement is expected."""
     parts = [_contributions(one) for one in units]
     return _alpha(*map(math.fsum, zip(*parts, strict=True))) if parts else None
 
@@ -323,12 +270,10 @@ def _alpha(disagreement: float, n: float, total: float, squares: float) -> float
 
 
 def kappa(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Return Cohen's kappa of two raters with quadratic weights (Cohen 1968).
-
-    With two categories it equals Cohen's unweighted kappa (1960). ``None`` if both
-    raters give one and the same rating throughout, so that chance alone explains it.
-
-    ``pairs``: the ratings of each document; not empty."""
+    """Return Cohen's kappa of two raters with quadratic weights (Cohen 1968). With two
+    categories it equals Cohen's unweighted kappa (1960). ``None`` if both raters give
+    one and the same rating throughout, so that chance alone explains it. ``pairs``: the
+    ratings of each document; not empty."""
     n = len(pairs)
     first = math.fsum(one for one, _ in pairs) / n
     second = math.fsum(one for _, one in pairs) / n
@@ -345,11 +290,9 @@ def slope_within(
     groups: Sequence[Hashable], x: Sequence[float], y: Sequence[float]
 ) -> tuple[float, float] | None:
     """Return the least-squares slope of y on x among members of the same group, and the
-    two-sided p-value of no dependence; ``None`` if x does not vary within a group.
-
-    The p-value is that of seeded permutations of x within the groups, which also holds
-    for few values and for values of 0 and 1.
-    """
+    two-sided p-value of no dependence; ``None`` if x does not vary within a group. The
+    p-value is that of seeded permutations of x within the groups, which also holds for
+    few values and for values of 0 and 1."""
     import numpy as np
 
     rng = np.random.default_rng(0)

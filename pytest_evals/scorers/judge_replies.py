@@ -8,16 +8,19 @@ answer.
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pytest_evals.core.reasoning import without_reasoning
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, abbreviated
-from pytest_evals.scorers.lenient_json import INVISIBLE, objects_in
 
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _MARKUP = re.compile(r"<[^<>]*>|```[\w-]*|\{[^{}]*\}")
@@ -67,10 +70,9 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
         raise DocumentError(f"the judge's reply has no label: {_shown(reply)}")
     label = _matching(value, labels) if labels else _bare(value)
     if label is None:
-        listed = ", ".join(map(repr, labels))
-        raise DocumentError(
-            f"the judge's reply is not one of {listed}: {_shown(reply)}"
-        )
+        expected = ", ".join(map(repr, labels))
+        what = f"the judge's reply is not one of {expected}: {_shown(reply)}"
+        raise DocumentError(what)
     return JudgeLabel(label, _metadata(reply, found))
 
 
@@ -86,9 +88,8 @@ def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
     if math.isnan(grade):
         raise DocumentError(f"the judge's reply has no score: {_shown(reply)}")
     if not least <= grade <= most:
-        raise DocumentError(
-            f"the judge's score {grade:g} is not between {least:g} and {most:g}"
-        )
+        what = f"the judge's score {grade:g} is not between {least:g} and {most:g}"
+        raise DocumentError(what)
     return JudgeLabel(grade, _metadata(reply, found))
 
 
@@ -133,9 +134,8 @@ def read_values(
     verdicts = {verdict(found.get(key)) for key in keys} if found else set()
     one = verdicts.pop() if are_verdicts and len(verdicts) == 1 else None
     if found is not None and _is_quoted(_spoken(reply), found, keys, one):
-        raise DocumentError(
-            f"the text around the reply's object may contradict it: {_shown(reply)}"
-        )
+        what = "the text around the reply's object may contradict it"
+        raise DocumentError(f"{what}: {_shown(reply)}")
     word = _bare(_spoken(reply))
     if found is None and len(keys) == 1 and len(word.split()) == 1:
         return {keys[0]: word}
@@ -179,7 +179,6 @@ def _spoken(reply: str) -> str:
 
 
 def _with_normal_keys(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """The object with its keys in their normal spelling."""
     known = {key.casefold(): key for key in (*keys, *_KEPT)}
     named = {name: name.translate(INVISIBLE).strip().casefold() for name in found}
     return _consistent([(known.get(named[one], one), found[one]) for one in found])
@@ -219,13 +218,13 @@ def _is_quoted(
     near = f"{before.rpartition(chr(10))[2]}\n{after}"
     if given is not None and _OPPOSITES[given].search(near):
         return True
+    whole = f"{before}\n{after}"
     stated = {
-        key: re.findall(_STATED.format(re.escape(key)), f"{before}\n{after}")
+        key: re.findall(_STATED.format(re.escape(key)), whole)
         for key in keys
         if key in found
     }
     if len(keys) == 1 and keys[0] in found:
-        whole = f"{before}\n{after}"
         stated[keys[0]] += re.findall(_STATED.format("verdict"), whole)
         stated[keys[0]] += _ALONE.findall(after)
     return any(
@@ -234,7 +233,6 @@ def _is_quoted(
 
 
 def _is_other(text: str, value: Any) -> bool:
-    """Whether a word is another verdict or number than a value."""
     text, given = text.strip("._"), str(value).strip()
     if verdict(text) is not None and verdict(value) is not None:
         return verdict(text) is not verdict(value)
@@ -264,3 +262,77 @@ def _metadata(reply: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _shown(reply: str) -> str:
     return repr(abbreviated(reply, _MOST_SHOWN))
+
+
+# Objects that are nearly JSON: with raw line breaks in strings, comments, commas before
+# a closing bracket, and Python's literals. Nothing is completed: an object without its
+# end is none.
+Pairs = list[tuple[str, Any]]
+_TOKEN = re.compile(
+    r"""(?xs) "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\\n])*' | //[^\n]* | /\*.*?\*/ | [{}]"""
+)
+_COMMENT_OR_STRING = re.compile(
+    r"""(?xs) ("(?:\\.|[^"\\])*") | //[^\n]* | /\*.*?\*/ | ,(?=\s*[}\]])"""
+)
+INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+"""Characters without width, which some models write into names."""
+LONGEST = 100_000  # characters of a reply that are searched
+MOST_REPAIRS = 100  # braces in a reply that begin no JSON
+
+MOST_TOKENS = 2000  # strings and braces of an object that is repaired
+
+
+def objects_in(
+    text: str, hook: Callable[[Pairs], dict[str, Any]] = dict
+) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the objects of a text that are in no other one, each with its start and
+    end. ``hook`` makes an object of its keys and values."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=hook)
+    at, left = text.find("{", 0, LONGEST), MOST_REPAIRS
+    while at >= 0 and left:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            left -= 1
+            end = _end_of_object(text, at)
+            found = _repaired(text[at:end], decoder, hook) if end else None
+        if isinstance(found, dict):
+            yield found, at, end
+            at = text.find("{", end, LONGEST)
+        else:
+            at = text.find("{", at + 1, LONGEST)
+
+
+def _end_of_object(text: str, start: int) -> int:
+    """The position after the brace that closes an object, 0 without one."""
+    depth = 0
+    for token in islice(_TOKEN.finditer(text, start, LONGEST), MOST_TOKENS):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if not depth:
+            return token.end()
+    return 0
+
+
+def _repaired(
+    text: str, decoder: json.JSONDecoder, hook: Callable[[Pairs], dict[str, Any]]
+) -> Any:
+    plain = _COMMENT_OR_STRING.sub(lambda found: found[1] or "", text)
+    with suppress(ValueError, RecursionError):
+        return decoder.decode(plain)
+    try:
+        return _literal(ast.parse(text.strip(), mode="eval").body, hook)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+
+
+def _literal(tree: ast.expr, hook: Callable[[Pairs], dict[str, Any]]) -> Any:
+    """A Python literal whose mappings have names."""
+    if not isinstance(tree, ast.Dict):
+        return ast.literal_eval(tree)
+    pairs = Pairs()
+    for key, value in zip(tree.keys, tree.values, strict=True):
+        name = None if key is None else ast.literal_eval(key)
+        if not isinstance(name, str):
+            raise ValueError
+        pairs.append((name, _literal(value, hook)))
+    return hook(pairs)

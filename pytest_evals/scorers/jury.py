@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
@@ -18,47 +18,29 @@ Ties = float | Literal["unscored"]
 
 
 class Ballot(NamedTuple):
-    """The rating of one member.
+    """The rating of one member."""
 
-    Args:
-        member: Its name, for messages.
-        value: From 0 to 1.
-        passes: Whether the value reaches the threshold.
-        shown: The rating as text.
-        reason: Why it has this value.
-        error: Why the rating is missing; then nothing else is set.
-        reply: The response with the rating.
-    """
-
-    member: str
-    value: float = 0.0
-    passes: bool = False
-    shown: str = ""
+    member: str  # its name, for messages
+    value: float = 0.0  # from 0 to 1
+    passes: bool = False  # whether the value reaches the threshold
+    shown: str = ""  # the rating as text
     reason: str = ""
-    error: str = ""
+    error: str = ""  # why the rating is missing; then nothing else is set
     reply: Response | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jury:
-    """The members of a jury and how they vote; by default a single judge.
+    """The members of a jury and how they vote; by default a single judge."""
 
-    Args:
-        members: Names of the models, for messages.
-        repeats: How often each is asked.
-        vote: ``majority``: 1 if more than half of the members let an answer pass, 0 if
-            fewer do; ``mean``: the mean of their values; ``all``: 1 if all let it
-            pass.
-        ties: What a majority of neither is: 0.5, which is not correct, or
-            ``unscored``.
-        threshold: A value passes from here on.
-    """
-
-    members: tuple[str, ...] = ("judge",)
-    repeats: int = 1
+    members: tuple[str, ...] = ("judge",)  # names of the models, for messages
+    repeats: int = 1  # how often each is asked
     vote: str = "majority"
+    """``majority``: 1 if more than half of the members let an answer pass, 0 if fewer
+    do; ``mean``: the mean of their values; ``all``: 1 if all let it pass."""
     ties: Ties = 0.5
-    threshold: float = 0.5
+    """What a majority of neither is: 0.5, which is not correct, or ``unscored``."""
+    threshold: float = 0.5  # a value passes from here on
 
     @property
     def size(self) -> int:
@@ -67,19 +49,14 @@ class Jury:
 
     def score(self, ballots: Sequence[Ballot], metric: str, answer: str) -> Score:
         """The score of an answer. A member without a rating leaves it unscored."""
+        score = Score(metric=metric, answer=answer)
         if errors := [one for one in ballots if one.error]:
             texts = [_named(one, one.error, self.size) for one in errors]
-            why = f"judge: {'; '.join(texts)}"
-            return Score(metric=metric, answer=answer, unscored=why)
+            return replace(score, unscored=f"judge: {'; '.join(texts)}")
         if self.size == 1:
             (one,) = ballots
-            return Score(
-                metric=metric,
-                value=one.value,
-                correct=one.passes,
-                answer=answer,
-                explanation=one.reason,
-            )
+            value, correct, why = one.value, one.passes, one.reason
+            return replace(score, value=value, correct=correct, explanation=why)
         remark = ""
         if are_copies([one.reply for one in ballots if one.reply]):
             remark = f"{len(ballots)} repeats of one reply; "
@@ -89,23 +66,18 @@ class Jury:
             _named(one, f"{one.shown}: {one.reason}" if one.reason else one.shown, n)
             for one in ballots
         ]
-        explanation = f"{remark}{n_passed} of {n} pass; {'; '.join(texts)}"
-        value, correct = self._voted(ballots, n_passed)
-        is_unscored = value is None
-        return Score(
-            metric=metric,
-            value=value,
-            correct=correct,
-            answer=answer,
-            explanation="" if is_unscored else explanation,
-            unscored=f"judge: the vote is tied: {explanation}" if is_unscored else "",
-            votes=(tuple(one.value for one in ballots),),
-        )
+        why = f"{remark}{n_passed} of {n} pass; {'; '.join(texts)}"
+        score = replace(score, votes=(tuple(one.value for one in ballots),))
+        rate = self._voted(ballots, n_passed)
+        if rate is None:
+            return replace(score, unscored=f"judge: the vote is tied: {why}")
+        value, correct = rate
+        return replace(score, value=value, correct=correct, explanation=why)
 
     def _voted(
         self, ballots: Sequence[Ballot], n_passed: int
-    ) -> tuple[float | None, bool | None]:
-        """The value, and whether the answer is correct; no value if it is unscored."""
+    ) -> tuple[float, bool] | None:
+        """The value, and whether the answer is correct; ``None`` if it is unscored."""
         n = len(ballots)
         if self.vote == "mean":
             value = sum(one.value for one in ballots) / n
@@ -113,7 +85,7 @@ class Jury:
         if self.vote == "all":
             return float(n_passed == n), n_passed == n
         if 2 * n_passed == n:
-            return (0.5, False) if self.ties == 0.5 else (None, None)
+            return (0.5, False) if self.ties == 0.5 else None
         return float(2 * n_passed > n), 2 * n_passed > n
 
 
@@ -185,14 +157,13 @@ def _sources(model: Any, models: Any) -> tuple[ModelSource, ...]:
 
 def member_names(sources: Sequence[ModelSource]) -> tuple[str, ...]:
     """Names of models for messages: specs without arguments, numbered if equal."""
-    names = [_name(one) for one in sources]
+    names = [
+        (one.partition(",")[0] or "judge")
+        if isinstance(one, str)
+        else str(getattr(one, "__name__", "judge"))
+        for one in sources
+    ]
     return tuple(
         f"{name} {names[: n + 1].count(name)}" if names.count(name) > 1 else name
         for n, name in enumerate(names)
     )
-
-
-def _name(source: ModelSource) -> str:
-    if isinstance(source, str):
-        return source.partition(",")[0] or "judge"
-    return str(getattr(source, "__name__", "judge"))

@@ -34,8 +34,7 @@ def _compiled(function: _F) -> _F:
 
 
 _N, _M = 624, 397
-DRAWS = _N // 2
-"""Number of draws per state."""
+DRAWS = _N // 2  # number of draws per state
 _HIGH, _LOW = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
 _A, _B, _C = np.uint32(0x9908B0DF), np.uint32(0x9D2C5680), np.uint32(0xEFC60000)
 _0, _1, _5, _6, _7, _11, _15, _18 = (np.uint32(i) for i in (0, 1, 5, 6, 7, 11, 15, 18))

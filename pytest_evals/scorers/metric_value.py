@@ -10,12 +10,9 @@ from pytest_evals.errors import DocumentError
 
 
 class MetricValue(NamedTuple):
-    """A metric's value for a document, and the answer to show with it.
-
-    ``unscored`` is the reason if there is no value; ``lender`` is the metric whose
-    function returned it under another name. ``is_tied``: whether several choices are
-    equally likely.
-    """
+    """A metric's value for a document, and the answer to show with it. ``unscored`` is
+    the reason if there is no value; ``lender`` is the metric whose function returned it
+    under another name. ``is_tied``: whether several choices are equally likely."""
 
     metric: str
     value: Any

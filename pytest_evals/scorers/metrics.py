@@ -7,8 +7,8 @@ of its name, and an implementation in the module of its output type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import (
@@ -25,11 +25,8 @@ from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
     Aggregation,
     check_installed,
-    estimate,
     from_function,
-    number_of,
-    statistic_of,
-    totals_of,
+    metric_of,
 )
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
@@ -39,24 +36,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """A metric of a task file.
-
-    Args:
-        aggregation: Name or function; ``None`` for the metric's default, or the mean.
-        higher_is_better: Direction; ``None`` for the metric's default.
-        is_directed: Whether the metric has a direction.
-        arguments: The other keys of the entry, used by metrics of generated texts and
-            ignored by others, as in lm-eval.
-        task_metric: The metric, if it does not come from lm-eval.
-    """
+    """A metric of a task file."""
 
     name: str
     function: Callable[..., Any] | None = None
     aggregation: str | Callable[[Any], Any] | None = None
-    higher_is_better: bool | None = None
-    is_directed: bool = True
+    """Name or function; ``None`` for the metric's default, or the mean."""
+    higher_is_better: bool | None = None  # direction; ``None`` for the metric's default
+    is_directed: bool = True  # whether the metric has a direction
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    """The other keys of the entry, used by metrics of generated texts and ignored by
+    others, as in lm-eval."""
     task_metric: TaskMetric | None = None
+    """The metric, if it does not come from lm-eval."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,20 +58,17 @@ class MetricSpec:
 
 @dataclass(frozen=True, slots=True)
 class KnownMetric:
-    """A built-in metric.
-
-    Args:
-        numbers_in: Output types for which a document's value is a number.
-        pairs_in: Output types for which it is a pair, which has no mean.
-        span: Range of the number with the default aggregation; if not set, that of the
-            aggregation.
-    """
+    """A built-in metric."""
 
     aggregation: str
     higher_is_better: bool
     numbers_in: tuple[str, ...] = ()
+    """Output types for which a document's value is a number."""
     pairs_in: tuple[str, ...] = ()
+    """Output types for which it is a pair, which has no mean."""
     span: Span = ANYTHING
+    """Range of the number with the default aggregation; if not set, that of the
+    aggregation."""
 
     @property
     def output_types(self) -> tuple[str, ...]:
@@ -89,7 +78,6 @@ class KnownMetric:
 
 _CHOICE, _LIKELY = "multiple_choice", "loglikelihood"
 _ROLLING, _TEXT = "loglikelihood_rolling", "generate_until"
-
 _FROM_ONE = Span(low=1.0)
 """Log-probabilities are at most 0, so perplexities are at least 1."""
 
@@ -144,7 +132,6 @@ _DEFAULTS: Registry[tuple[str, ...]] = Registry(
     },
 )
 
-
 FAMILIES: Registry[Callable[[str, Mapping[str, Any]], TaskMetric]] = Registry(
     "family of metrics", METRIC_FAMILIES
 )
@@ -176,11 +163,8 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
     """Built-in metrics of an output type. Raises UnknownNameError if the output type is
     unknown."""
     default_metrics(output_type)  # raises for an unknown output type
-    measured = {
-        name: known
-        for name, known in METRICS.items()
-        if output_type in known.output_types
-    }
+    known = METRICS.items()
+    measured = {name: one for name, one in known if output_type in one.output_types}
     return Registry(f"{output_type} metric", measured)
 
 
@@ -209,24 +193,13 @@ def metric(
     aggregation = _aggregation(spec)
     check_installed(aggregation)
     if not declared and spec.function is None:
-        _check_aggregation(
-            spec, known_metrics(output_type)[spec.name], aggregation, output_type
-        )
+        _check_aggregation(spec, aggregation, output_type)
     if spec.name in _CAPPED:
         iterations = min(iterations, _CAP)
-    return Metric(
-        name=spec.name,
-        filter=filter,
-        aggregate=partial(estimate, aggregation, spec.name, iterations),
-        higher_is_better=direction(spec),
-        is_mean=aggregation is AGGREGATIONS["mean"],
-        totals=totals_of(aggregation),
-        ratio=aggregation.ratio,
-        number=number_of(aggregation),
-        statistic=statistic_of(aggregation),
-        span=_span(spec, aggregation, declared),
-        closed=not declared and spec.function is None and aggregation.several is None,
-    )
+    made = metric_of(aggregation, spec.name, filter, direction(spec), iterations)
+    closed = made.closed and not declared and spec.function is None
+    span = _span(spec, aggregation, declared)
+    return replace(made, ratio=aggregation.ratio, span=span, closed=closed)
 
 
 def is_accuracy(spec: MetricSpec) -> Decides:
@@ -243,8 +216,9 @@ def is_accuracy(spec: MetricSpec) -> Decides:
 
 
 def _check_aggregation(
-    spec: MetricSpec, known: KnownMetric, aggregation: Aggregation, output_type: str
+    spec: MetricSpec, aggregation: Aggregation, output_type: str
 ) -> None:
+    known = known_metrics(output_type)[spec.name]
     kind = "pairs" if output_type in known.pairs_in else "numbers"
     if aggregation.takes not in (kind, "anything"):
         fix = f"aggregation: !function <a function of the list of {kind}>"

@@ -30,41 +30,31 @@ from pytest_evals.prompts.case_files import image_option
 from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
 
 T = TypeVar("T")
-Tag = tuple[str, str]
-"""Name and content of a part of a judge's message."""
+Tag = tuple[str, str]  # name and content of a part of a judge's message
 
-JUDGE_NAME = "judge"
-"""Name in ``Ask.model`` of the session's judge."""
+JUDGE_NAME = "judge"  # name in ``Ask.model`` of the session's judge
 _MAX_TOKENS = 1024
-_SHORTEST = 8
-"""Characters of the code in tags."""
+_SHORTEST = 8  # characters of the code in tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScorer(ABC):
-    """A scorer that asks one model or several.
+    """A scorer that asks one model or several."""
 
-    Args:
-        sources: The models; by default that of ``--evals-judge``.
-        roles: Their names in ``Ask.model``.
-        threshold: A case is correct from this value on.
-        structured: Whether schemas of replies are sent as ``response_format``.
-        images: Whether the models get the images of a case.
-        settings: JSON values that determine the scores; part of the task's hash.
-    """
-
-    limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    """Smallest and largest value."""
+    limits: ClassVar[tuple[float, float]] = (0.0, 1.0)  # smallest and largest value
     check: ClassVar[Callable[[Any, Case], object] | None] = None
     """Raises an error for a case that cannot be scored with any answer."""
     is_trivial: ClassVar[None] = None
     name: str
     sources: tuple[ModelSource, ...] = (JUDGE,)
-    roles: tuple[str, ...] = (JUDGE_NAME,)
-    threshold: float = 0.5
+    """The models; by default that of ``--evals-judge``."""
+    roles: tuple[str, ...] = (JUDGE_NAME,)  # their names in ``Ask.model``
+    threshold: float = 0.5  # a case is correct from this value on
     structured: bool = True
-    images: bool = False
+    """Whether schemas of replies are sent as ``response_format``."""
+    images: bool = False  # whether the models get the images of a case
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values that determine the scores; part of the task's hash."""
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -174,10 +164,7 @@ def _code(message: str) -> str:
 
 
 def asked_again(
-    role: str,
-    request: Generate,
-    read: Callable[[Response], T],
-    instructions: str,
+    role: str, request: Generate, read: Callable[[Response], T], instructions: str
 ) -> Dialogue[T]:
     """Send a request to a judge. A reply that cannot be read is returned to it once,
     with the error and the form of the reply. Raises DocumentError if the reply is

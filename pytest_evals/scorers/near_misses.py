@@ -32,32 +32,19 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 class Answer(NamedTuple):
-    """The answer to a document.
+    """The answer to a document."""
 
-    Args:
-        text: The answer as the metric compares it; ``None`` for a choice.
-        is_wrong: Whether the metric counts it as wrong.
-        is_cut: Whether it ended at its limit of tokens.
-        emptied_by: The stop string that may have ended an empty answer.
-        choice: Position of the choice with the highest log-probability.
-    """
-
-    text: str | None
+    text: str | None  # the answer as the metric compares it; ``None`` for a choice
     targets: tuple[str, ...]
-    is_wrong: bool
-    is_cut: bool = False
-    choice: int | None = None
-    emptied_by: str = ""
+    is_wrong: bool  # whether the metric counts it as wrong
+    is_cut: bool = False  # whether it ended at its limit of tokens
+    choice: int | None = None  # position of the choice with the highest log-probability
+    emptied_by: str = ""  # the stop string that may have ended an empty answer
 
 
 class _Cause(NamedTuple):
-    """A difference between an answer and its target, and how it is removed.
-
-    Args:
-        name: Key of its remedy.
-        answer: Applied to the answer.
-        target: Applied to the target by the same remedy.
-    """
+    """A difference between an answer and its target, and how its remedy of this name
+    changes both."""
 
     name: str
     answer: Callable[[str], str]
@@ -76,10 +63,6 @@ def _matched(pattern: str, position: int) -> Callable[[str], str]:
 
 def _without_punctuation(text: str) -> str:
     return text.translate(_PUNCTUATION)
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -116,7 +99,7 @@ _FORM = (
     _Cause("case", str.lower, str.lower),
     _Cause("punctuation", _without_punctuation, _without_punctuation),
 )
-_STOP = _Cause("stop", _first_line)
+_STOP = _Cause("stop", lambda text: text.partition("\n")[0])
 _PRECISE: tuple[tuple[_Cause, ...], ...] = (
     *((one,) for one in _FORM[:2]),
     (_Cause("types", _inferred, _inferred),),
@@ -169,13 +152,13 @@ def _causes(
     kept = [one for one in answers if not one.is_wrong and _matches(one, ())]
     counts: Counter[tuple[str, ...]] = Counter()
     rest = []
-    for one in wrong:
-        causes = next((c for c in _PRECISE if _matches(one, c)), None)
-        if causes is None:
-            rest.append(one)
-        else:
-            counts[tuple(cause.name for cause in causes)] += 1
     by_name = {tuple(cause.name for cause in causes): causes for causes in _PRECISE}
+    for one in wrong:
+        names = next((n for n, causes in by_name.items() if _matches(one, causes)), ())
+        if names:
+            counts[names] += 1
+        else:
+            rest.append(one)
     for names, n in counts.most_common():
         if all(_matches(one, by_name[names]) for one in kept):
             yield names, _described(names), n
@@ -202,13 +185,16 @@ def _matches(one: Answer, causes: Sequence[_Cause]) -> bool:
     return bool(text) and text in targets
 
 
-def _described(names: Sequence[str]) -> str:
-    if names == ("target",):
-        return "differ from the target by whitespace of the target only"
-    if names == ("types",):
-        return "equal the target as numbers, booleans, dates or missing values"
-    if names == ("markdown",):
-        return "equal the target without their Markdown"
+_WHOLE = {
+    ("target",): "differ from the target by whitespace of the target only",
+    ("types",): "equal the target as numbers, booleans, dates or missing values",
+    ("markdown",): "equal the target without their Markdown",
+}
+
+
+def _described(names: tuple[str, ...]) -> str:
+    if names in _WHOLE:
+        return _WHOLE[names]
     form = _listed(names[names[0] == "stop" :])
     if names[0] != "stop":
         return f"differ from the target by {form} only"

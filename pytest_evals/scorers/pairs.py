@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
 from pytest_evals.core.record import Score
-from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.judge_replies import read_values, reason_of, reply_text
@@ -59,14 +59,13 @@ class PairScorer(RubricScorer):
         other = self._other.whole_text(case)
         if not other.strip():
             raise DocumentError(f"{self.name}: versus is empty")
+        requests = [
+            self.request(_SYSTEM, (("answer_1", a), ("answer_2", b)), answered, case)
+            for a, b in ((answer, other), (other, answer))
+        ]
         asked = [
-            asked_again(
-                self.roles[0],
-                self._of_pair(answered, case, *pair),
-                _first_wins,
-                self.instructions,
-            )
-            for pair in ((answer, other), (other, answer))
+            asked_again(self.roles[0], one, _first_wins, self.instructions)
+            for one in requests
         ]
         try:
             (first, why), (second, why_swapped) = yield from together(asked)
@@ -78,12 +77,6 @@ class PairScorer(RubricScorer):
         if orders[0] != orders[1]:
             explanation = f"the verdict depends on the order; {explanation}"
         return replace(self.scored(answered, value, explanation), orders=orders)
-
-    def _of_pair(
-        self, answered: Response, case: Case, first: str, second: str
-    ) -> Generate:
-        pair = (("answer_1", first), ("answer_2", second))
-        return self.request(_SYSTEM, pair, answered, case)
 
     @property
     def instructions(self) -> str:
@@ -98,15 +91,12 @@ class PairScorer(RubricScorer):
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the judge's reply; the reason comes first."""
         better = {"type": "string", "enum": [*_FIRST_WINS]}
-        properties = {"reason": {"type": "string"}, _KEY: better}
-        return closed_object(properties)
+        return closed_object({"reason": {"type": "string"}, _KEY: better})
 
     def rating(self, given: Any) -> float:
         """A person's label: true if the answer wins, false if it loses, 0.5 for a tie.
         Raises DocumentError if it is another value."""
-        if given == 0.5:
-            return 0.5
-        return RubricScorer.rating(self, given)
+        return 0.5 if given == 0.5 else RubricScorer.rating(self, given)
 
 
 @checked_arguments

@@ -11,12 +11,12 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, together
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.metric import HumanLabels
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.criteria import Criterion, criteria_of, scale_of
 from pytest_evals.scorers.judge_replies import (
     listed,
     read_values,
@@ -49,43 +49,41 @@ _DATA = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RubricScorer(ModelScorer):
-    """A judge with its rubric.
+class Criterion:
+    """One aspect of a rubric: its key in the judge's reply, what a good answer does,
+    and its weight in the mean, above 0."""
 
-    Args:
-        rubric: What a good answer does; a template, see
-            :mod:`~pytest_evals.scorers.templates`.
-        criteria: Aspects that are graded one by one; empty to grade the rubric.
-        scale: Lowest and highest grade, whole numbers; ``None`` for pass or fail.
-        jury: How the ratings of several models, or of several repeats, are combined.
-        temperature: Of the judge's replies.
-        labels_file: File with human labels; empty without.
-        sampled: How the labelled cases were chosen.
-        labels: The labels, once they were read.
-    """
+    name: str
+    text: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricScorer(ModelScorer):
+    """A judge with its rubric."""
 
     rubric: str
+    """What a good answer does; a template, see
+    :mod:`~pytest_evals.scorers.templates`."""
     criteria: tuple[Criterion, ...] = ()
+    """Aspects that are graded one by one; empty to grade the rubric."""
     scale: tuple[int, int] | None = None
+    """Lowest and highest grade, whole numbers; ``None`` for pass or fail."""
     jury: Jury = field(default_factory=Jury)
-    temperature: float = 0.0
-    labels_file: str | Path = ""
-    sampled: str = ""
-    labels: HumanLabels | None = None
+    """How the ratings of several models, or of several repeats, are combined."""
+    temperature: float = 0.0  # of the judge's replies
+    labels_file: str | Path = ""  # file with human labels; empty without
+    sampled: str = ""  # how the labelled cases were chosen
+    labels: HumanLabels | None = None  # the labels, once they were read
 
     def __post_init__(self) -> None:
         ModelScorer.__post_init__(self)
+        fix = "\n  fix: labels: labels.jsonl"
         if not isinstance(self.labels_file, str | Path):
-            raise EvalsError(
-                f"{self.name}: labels is the name of a JSONL file, not "
-                f"{self.labels_file!r:.60}\n"
-                "  fix: labels: labels.jsonl, sampled: random"
-            )
+            what = f"{self.name}: labels is the name of a JSONL file, not "
+            raise EvalsError(f"{what}{self.labels_file!r:.60}{fix}, sampled: random")
         if self.sampled and not self.labels_file:
-            raise EvalsError(
-                f"{self.name}: sampled is set without labels\n"
-                "  fix: labels: labels.jsonl"
-            )
+            raise EvalsError(f"{self.name}: sampled is set without labels{fix}")
         _ = self.templates  # its errors name it
 
     @property
@@ -126,26 +124,24 @@ class RubricScorer(ModelScorer):
         except DocumentError as error:
             return Ballot(member, error=str(error))
         passes = value >= self.threshold
-        shown = "pass" if passes else "fail"
-        if self._is_graded:
-            shown = f"{value:.3g}"
+        shown = f"{value:.3g}" if self._is_graded else "pass" if passes else "fail"
         return Ballot(member, value, passes, shown, reason, reply=reply)
 
     def request(
-        self,
-        system: str,
-        answers: Sequence[Tag],
-        answered: Response,
-        case: Case,
+        self, system: str, answers: Sequence[Tag], answered: Response, case: Case
     ) -> Generate:
         """The request to rate answers. ``answers``: name of a tag and the answer in it.
         ``answered``: that of the tested model, for the rubric's template."""
         question = question_text(case, answered)
         before = [("prompt", question)]
-        if (case.turns or case.user) and self._shows_transcript and not self.images:
+        names = [one.template.names for one in self._of_rubric if one.is_template]
+        shows_transcript = any("transcript" in one for one in names)
+        if (case.turns or case.user) and shows_transcript and not self.images:
             before.clear()
         if case.target not in (None, ""):
-            before.append(("reference", _shown(case.target)))
+            given = case.target
+            text = json.dumps(given, ensure_ascii=False, default=str)
+            before.append(("reference", given if isinstance(given, str) else text))
 
         def parts(marks: Tag) -> list[Tag]:
             rubric = self._rubric_text(case, answered, marks)
@@ -160,14 +156,7 @@ class RubricScorer(ModelScorer):
         )
         return with_case_images(request, case, question) if self.images else request
 
-    @property
-    def _shows_transcript(self) -> bool:
-        found = (one.template.names for one in self._of_rubric if one.is_template)
-        return any("transcript" in names for names in found)
-
-    def _rubric_text(
-        self, case: Case, answered: Response, marks: tuple[str, str]
-    ) -> str:
+    def _rubric_text(self, case: Case, answered: Response, marks: Tag) -> str:
         texts = [one.render(case, answered, marks) for one in self._of_rubric]
         whole = texts[:1] if self.rubric else []
         pairs = zip(self.criteria, texts[len(whole) :], strict=False)
@@ -362,7 +351,40 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     )
 
 
-def _shown(target: Any) -> str:
-    if isinstance(target, str):
-        return target
-    return json.dumps(target, ensure_ascii=False, default=str)
+def criteria_of(given: Any) -> tuple[Criterion, ...]:
+    """The criteria of a judge's arguments. Raises EvalsError if one is invalid."""
+    if isinstance(given, Mapping):
+        given = [{"name": name, "text": text} for name, text in given.items()]
+    if not isinstance(given, list | tuple):  # text is not the list of its characters
+        raise EvalsError(f"judge: criteria is {given!r:.60}, not a list or a mapping")
+    found = tuple(_criterion(one, number) for number, one in enumerate(given, 1))
+    names = [one.name for one in found]
+    if len(set(names)) < len(names) or "reason" in names:
+        what = "judge: names of criteria are unique, and not 'reason'"
+        raise EvalsError(f"{what}: {names}")
+    return found
+
+
+def _criterion(given: Any, number: int) -> Criterion:
+    if isinstance(given, str):
+        given = {"name": f"criterion_{number}", "text": given}
+    if not isinstance(given, Mapping) or set(given) - {"name", "text", "weight"}:
+        raise EvalsError(f"judge: criterion {number} needs name, text and weight")
+    weight = given.get("weight", 1.0)
+    if not is_finite(weight) or weight <= 0:
+        raise EvalsError(f"judge: criterion {number}: weight {weight!r} is not above 0")
+    name, text = given.get("name"), given.get("text")
+    if not (isinstance(name, str) and name and isinstance(text, str) and text):
+        raise EvalsError(f"judge: criterion {number}: name and text are strings")
+    return Criterion(name=name, text=text, weight=float(weight))
+
+
+def scale_of(given: Any) -> tuple[int, int]:
+    """The lowest and the highest grade of a judge's arguments. Raises EvalsError if
+    they are not two whole numbers in ascending order."""
+    bounds = tuple(given) if isinstance(given, list | tuple) else ()
+    whole = all(type(one) is int for one in bounds)
+    if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
+        what = "judge: scale is two whole numbers, lowest and highest"
+        raise EvalsError(f"{what}, not {given!r}")
+    return bounds

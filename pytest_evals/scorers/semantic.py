@@ -55,11 +55,8 @@ class SemanticScorer(ModelScorer):
             answer, *others = map(embedding_of, replies)
             values = [_cosine(answer, one) for one in others]
         except DocumentError as error:
-            return Score(
-                metric=self.name,
-                answer=answered.text,
-                unscored=f"{self.name}: {error}",
-            )
+            why = f"{self.name}: {error}"
+            return Score(metric=self.name, answer=answered.text, unscored=why)
         value = max(values)
         nearest = texts[1 + values.index(value)]
         return self.scored(answered, value, f"cosine {value:.3f} to {nearest!r:.120}")
@@ -101,12 +98,10 @@ def semantic(
     source = model
     if isinstance(model, str) and kind == "hf":
         source = f"encoder:{model.removeprefix('hf:')}"
-    given = None if text is None else ScorerTemplate(f"{name}: text", text)
-    settings = {"threshold": threshold, "model": spec, "text": text}
     return SemanticScorer(
         name=name,
         threshold=threshold,
-        text=given,
+        text=None if text is None else ScorerTemplate(f"{name}: text", text),
         sources=(source,),
-        settings={"semantic": settings},
+        settings={"semantic": {"threshold": threshold, "model": spec, "text": text}},
     )

@@ -16,18 +16,11 @@ from pytest_evals.scorers.metrics import MetricSpec, metric
 
 
 def summarise(
-    task: Task,
-    records: Sequence[Record],
-    n_selected: int,
-    n_total: int | None = None,
+    task: Task, records: Sequence[Record], n_selected: int, n_total: int | None = None
 ) -> TaskResult:
-    """Compute the metrics and counts of a task.
-
-    Args:
-        records: Scored records, in any order.
-        n_selected: Number of documents that were selected to run.
-        n_total: Number of documents before that; ``None`` asks the rows.
-    """
+    """Compute the metrics and counts of a task from its scored records, in any order.
+    ``n_selected``: documents that were selected to run; ``n_total``: documents before
+    that; ``None`` asks the rows."""
     ordered = tuple(sorted(records, key=lambda record: record.index))
     counted = [record for record in ordered if not record.excluded]
     counts = [record.counts() for record in ordered]
@@ -65,11 +58,8 @@ def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
         return list(task.metrics)
     kept = [m for m in task.metrics if m.lacking or (m.name, m.filter) in scores]
     listed = {(m.name, m.filter) for m in kept}
-    unlisted = [
-        _unlisted_metric(task, score)
-        for key, score in scores.items()
-        if key not in listed
-    ]
+    rest = [score for key, score in scores.items() if key not in listed]
+    unlisted = [_unlisted_metric(task, score) for score in rest]
     return kept + [metric for metric in unlisted if metric is not None]
 
 

@@ -30,15 +30,9 @@ ANSWER_NAMES = frozenset(
     ("answer", "calls", "contexts", "data", "response", "transcript")
 )
 """Names of what the model returned."""
-CASE_NAMES = frozenset(("prompt", "row", "target"))
-"""Names of parts of the case."""
-_FIELDS = {
-    "calls": "calls",
-    "contexts": "contexts",
-    "data": "data",
-    "transcript": "messages",
-    "steps": "steps",
-}
+CASE_NAMES = frozenset(("prompt", "row", "target"))  # names of parts of the case
+_FIELDS = {one: one for one in ("calls", "contexts", "data", "steps")}
+_FIELDS |= {"transcript": "messages"}
 """Name in templates → field of the response. ``steps`` is used if no column has that
 name."""
 
@@ -59,19 +53,13 @@ class ScorerTemplateError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class ScorerTemplate:
-    """A text of a scorer.
+    """A text of a scorer."""
 
-    Args:
-        key: The scorer and its argument, for messages.
-        text: A template if it contains ``{{`` or ``{%``.
-        sees_answer: Whether the answer's names may be used.
-        has_items: Whether a list is replaced by its items; else it is an error.
-    """
-
-    key: str
-    text: str
-    sees_answer: bool = False
+    key: str  # the scorer and its argument, for messages
+    text: str  # a template if it contains ``{{`` or ``{%``
+    sees_answer: bool = False  # whether the answer's names may be used
     has_items: bool = True
+    """Whether a list is replaced by its items; else it is an error."""
 
     def __post_init__(self) -> None:
         if self.is_template:
@@ -202,9 +190,9 @@ _ShownMapping.__module__, _ShownMapping.__name__ = "builtins", "dict"
 def _shown(field: str, value: Any) -> Any:
     if isinstance(value, dict):
         return _ShownMapping(value)
-    if not isinstance(value, list | tuple):
-        return "" if value is None else value
-    return _ShownList(field, value)
+    if isinstance(value, list | tuple):
+        return _ShownList(field, value)
+    return "" if value is None else value
 
 
 def templates_in(given: Any, key: str) -> list[ScorerTemplate]:

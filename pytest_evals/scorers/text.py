@@ -55,19 +55,15 @@ def _texts(doc: Doc) -> list[str]:
     n = len(doc.choices)
     for gold in golds:
         if not -n <= gold < n:
-            raise DocumentError(
-                f"the gold index {gold!r} is out of range of {n} references"
-            )
+            what = f"the gold index {gold!r} is out of range of {n} references"
+            raise DocumentError(what)
     return [doc.choices[gold] for gold in golds]
 
 
 def _references(doc: Doc, response: Any) -> list[Any]:
-    """The references for a metric.
-
-    Several references have the row's types. A single one is a string if the response is
-    a string, is unchanged if the response is a list, and is otherwise converted to the
-    response's type.
-    """
+    """The references for a metric. Several references have the row's types. A single
+    one is a string if the response is a string, is unchanged if the response is a list,
+    and is otherwise converted to the response's type."""
     texts, target = _texts(doc), doc.target
     if _has_many(doc):
         if not isinstance(target, (list, tuple)) or len(target) != len(texts):
@@ -103,27 +99,18 @@ def _comparable(references: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """1 if the normalized response equals a normalized reference.
-
-    Args:
-        ignored: Patterns that are removed first.
-        lower: Whether to ignore case.
-        removed: Characters that are removed last.
-    """
+    """1 if the normalized response equals a normalized reference."""
 
     name: str
-    ignored: tuple[BoundedPattern, ...] = ()
-    lower: bool = False
-    removed: str = ""
+    ignored: tuple[BoundedPattern, ...] = ()  # patterns that are removed first
+    lower: bool = False  # whether to ignore case
+    removed: str = ""  # characters that are removed last
 
     def __call__(self, doc: Doc, response: Any) -> list[MetricValue]:
         """One value: 0 or 1; the fraction of matches for a list of responses and one
-        reference.
-
-        If there are as many responses as references, they are compared pairwise, as in
-        lm-eval (NumPy's rule for two arrays).
-
-        Raises DocumentError if the response's type cannot be compared."""
+        reference. If there are as many responses as references, they are compared
+        pairwise, as in lm-eval (NumPy's rule for two arrays). Raises DocumentError if
+        the response's type cannot be compared."""
         responses = response if isinstance(response, list) else [response]
         if _has_many(doc):
             value = self._any(_comparable(_references(doc, response)), responses)
@@ -146,9 +133,8 @@ class ExactMatch:
 
     def _share(self, reference: Any, responses: list[Any]) -> float:
         if not responses:
-            raise DocumentError(
-                "the filter pipeline returned an empty list of responses"
-            )
+            why = "the filter pipeline returned an empty list of responses"
+            raise DocumentError(why)
         n_hits = 0
         for response in responses:
             expected = str(reference) if isinstance(response, str) else reference
@@ -158,9 +144,8 @@ class ExactMatch:
     def _normalize(self, text: Any) -> Any:
         if not isinstance(text, str):
             if self.ignored or self.lower or self.removed:
-                raise DocumentError(
-                    f"{self.name} can normalize only strings, got {text!r}"
-                )
+                what = f"{self.name} can normalize only strings, got {text!r}"
+                raise DocumentError(what)
             return text
         for regex in self.ignored:
             text = regex.sub("", text)
@@ -182,8 +167,7 @@ def _exact_match(spec: MetricSpec) -> TextMetric:
     removed += string.digits if arguments.pop("ignore_numbers", False) else ""
     for name in arguments:
         known = ["ignore_case", "ignore_numbers", "ignore_punctuation"]
-        known.append("regexes_to_ignore")
-        raise EvalsError(unknown_name("argument", name, known))
+        raise EvalsError(unknown_name("argument", name, [*known, "regexes_to_ignore"]))
     return ExactMatch(spec.name, tuple(map(compiled, patterns)), lower, removed)
 
 
@@ -196,10 +180,8 @@ class FunctionMetric:
     form: Callable[[Any, Any], Any]
 
     def __call__(self, doc: Doc, response: Any) -> list[MetricValue]:
-        """One value, or one for each name if the function returns a mapping.
-
-        With several references: 1 if the function returns a true value for any of them.
-
+        """One value, or one for each name if the function returns a mapping. With
+        several references: 1 if the function returns a true value for any of them.
         Raises DocumentError if the function raised."""
         references = _references(doc, response)
         answer = shown(response)

@@ -59,22 +59,19 @@ def tool_calls(
         order: ``strict`` if calls must be in the order of the target.
         extra: Whether further calls are right.
         rules: ``bfcl`` for the rules of the Berkeley Function Calling Leaderboard; the
-            rows then have the functions in a column ``function`` or ``tools``.
-
-    Raises:
-        EvalsError: ``rules="bfcl"`` is combined with ``order`` or ``extra``.
+            rows then have the functions in a column ``function`` or ``tools``;
+            it cannot be combined with ``order`` or ``extra``.
     """
     if rules == "bfcl" and (order, extra) != ("any", "forbid"):
         raise EvalsError(f"{name}: rules: bfcl sets the order and extra calls itself")
 
     def score(response: Response, case: Case) -> Score:
         expected, calls = expected_calls(case.target), response.calls
+        compare = fault_in_order if order == "strict" else fault_in_any_order
         if rules == "bfcl":
             fault = _bfcl(calls, expected, case)
-        elif order == "strict":
-            fault = fault_in_order(calls, expected, extra)
         else:
-            fault = fault_in_any_order(calls, expected, extra)
+            fault = compare(calls, expected, extra)
         return binary(not fault, fault, _shown(response))
 
     return _comparing(_scorer(name, score, order=order, extra=extra, rules=rules))
@@ -86,10 +83,7 @@ def tool_names(
 ) -> AnswerScorer:
     """Whether the tools called are those of the target; arguments are not compared.
 
-    Args:
-        order: As in :func:`tool_calls`.
-        extra: As in :func:`tool_calls`.
-    """
+    ``order`` and ``extra`` are as in :func:`tool_calls`."""
 
     def score(response: Response, case: Case) -> Score:
         expected = [ExpectedCall(one.name, None) for one in expected_calls(case.target)]
@@ -132,11 +126,9 @@ def tool_f1(*, name: str = "tool_f1") -> AnswerScorer:
 
     def score(response: Response, case: Case) -> Score:
         expected, calls = expected_calls(case.target), response.calls
-        right = len(assigned(calls, expected))
-        total = len(expected) + len(calls)
-        value = 2 * right / total if total else 1.0
+        right, total = len(assigned(calls, expected)), len(expected) + len(calls)
         why = f"{right} of {len(expected)} expected calls, {len(calls)} made"
-        return _share(value, why, response)
+        return _share(2 * right / total if total else 1.0, why, response)
 
     return replace(_comparing(_scorer(name, score)), is_graded=True)
 
@@ -172,9 +164,8 @@ def called(
                 first = {key: values[0] for key, values in arguments.items()}
                 shown = f"{tool}({compact(first)})" if arguments else tool
                 others = f"; called {'; '.join(map(call_text, made))}" if made else ""
-                return binary(
-                    False, f"{shown} was not called{others}", _shown(response)
-                )
+                fault = f"{shown} was not called{others}"
+                return binary(False, fault, _shown(response))
         return binary(True, "", _shown(response))
 
     templates = tuple(templates_in(wanted, name))
@@ -187,20 +178,16 @@ def not_called(
 ) -> AnswerScorer:
     """Whether none of these tools was called, or none with these arguments.
 
-    Args:
-        calls: As in :func:`called`.
-    """
+    ``calls`` are as in :func:`called`."""
     wanted = _wanted(calls, name)
 
     def score(response: Response, case: Case) -> Score:
         for tool, given in wanted.items():
             arguments = _readings(given, case, f"{name}: {tool}")
-            for one in response.calls:
-                if same_name(one["name"], tool) and has_arguments(
-                    one["arguments"], arguments
-                ):
-                    fault = f"called {call_text(one)}"
-                    return binary(False, fault, _shown(response))
+            made = [one for one in response.calls if same_name(one["name"], tool)]
+            for one in made:
+                if has_arguments(one["arguments"], arguments):
+                    return binary(False, f"called {call_text(one)}", _shown(response))
         return binary(True, "", _shown(response))
 
     templates = tuple(templates_in(wanted, name))
@@ -214,9 +201,8 @@ def max_calls(most: int, *, name: str = "max_calls") -> AnswerScorer:
         raise EvalsError(f"{name}: the number of calls is {most}, not 0 or more")
 
     def score(response: Response, case: Case) -> Score:
-        n = len(response.calls)
-        reason = f"{plural(n, 'call')}, at most {most}"
-        return binary(n <= most, reason, _shown(response))
+        why = f"{plural(len(response.calls), 'call')}, at most {most}"
+        return binary(len(response.calls) <= most, why, _shown(response))
 
     return _scorer(name, score, most=most)
 

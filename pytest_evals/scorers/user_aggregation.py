@@ -23,8 +23,7 @@ from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, estimat
 from pytest_evals.stats import averages
 from pytest_evals.stats.bootstrap_limits import resampled_one_by_one
 
-LONGEST_S = 30.0
-"""Time limit for the bootstrap of one function."""
+LONGEST_S = 30.0  # time limit for the bootstrap of one function
 _LENGTHS = (2, 3, 5, 8, 101)
 """Lengths of the test lists. The longest distinguishes a mean from a trimmed mean."""
 _Number = Callable[[Sequence[Any]], float]
@@ -32,7 +31,6 @@ _Number = Callable[[Sequence[Any]], float]
 
 class PrefersOnes:
     """Whether all ones give a higher number than all zeros, so that 1 means correct.
-
     ``bool()`` calls the function, once. True if the function rejects the test values.
     """
 
@@ -44,9 +42,8 @@ class PrefersOnes:
     def __bool__(self) -> bool:
         if self._result is None:
             with _quiet():
-                ones, zeros = (
-                    _value_or_nan(self._number, [one] * 4) for one in (True, False)
-                )
+                ones = _value_or_nan(self._number, [True] * 4)
+                zeros = _value_or_nan(self._number, [False] * 4)
             self._result = not ones <= zeros
         return self._result
 
@@ -83,7 +80,6 @@ def _close(one: float, other: float) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress output and warnings about test values."""
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
         yield
@@ -104,14 +100,11 @@ def estimate_user(
     iterations: int,
     values: Sequence[Any],
 ) -> Estimate | Mapping[str, Estimate]:
-    """Compute the result of a user function and its standard error.
-
-    The standard error is analytic if the function is the mean, else from the bootstrap.
-    The estimate contains the reason if it has no standard error.
-
-    ``decides``: whether 1 means correct and 0 wrong. ``iterations``: resamples of the
-    bootstrap; 0 disables standard errors. Raises EvalsError if the function fails on
-    these values."""
+    """Compute the result of a user function and its standard error. The standard error
+    is analytic if the function is the mean, else from the bootstrap. The estimate
+    contains the reason if it has no standard error. ``decides``: whether 1 means
+    correct and 0 wrong. ``iterations``: resamples of the bootstrap; 0 disables standard
+    errors. Raises EvalsError if the function fails on these values."""
     found = estimate(how, metric, 0, values)
     if isinstance(found, Mapping):
         return found
@@ -141,7 +134,6 @@ def _undecided_reason(decides: Decides, values: Sequence[Any]) -> str:
 def _bootstrap_stderr(
     how: Aggregation, iterations: int, values: Sequence[Any]
 ) -> tuple[float | None, str]:
-    """The standard error, or ``None`` and the reason."""
     start = time.monotonic()
     _value_or_nan(how.value, list(values))
     takes_s = (time.monotonic() - start) * iterations

@@ -56,12 +56,10 @@ def user_fault(what: str, fault: BaseException) -> str:
 
 
 def user_place(trace: TracebackType | None) -> Place | None:
-    """The deepest line in the user's files, such as ``utils.py:12``.
-
-    The user's files are in the folder of the first file outside this package and
-    pluggy, or below it; so an error inside NumPy gets the line that called NumPy. Code
-    without a file, such as ``<stdin>``, counts as one file.
-    """
+    """The deepest line in the user's files, such as ``utils.py:12``. The user's files
+    are in the folder of the first file outside this package and pluggy, or below it; so
+    an error inside NumPy gets the line that called NumPy. Code without a file, such as
+    ``<stdin>``, counts as one file."""
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(trace)

@@ -16,12 +16,16 @@ from pytest_evals.errors import EvalsError, abbreviated, plural, suggestion
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.answers import AnswerScorer, binary
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.json_paths import found_at, json_values, path_steps
-from pytest_evals.scorers.json_schema import validator, without_fence
+from pytest_evals.scorers.json_answers import (
+    found_at,
+    json_values,
+    path_steps,
+    validator,
+    without_fence,
+)
 from pytest_evals.scorers.templates import ScorerTemplate, readings, templates_in
 
-MISSING = object()
-"""No value."""
+MISSING = object()  # no value
 
 
 @checked_arguments
@@ -29,9 +33,7 @@ def equals(*, tolerance: float = 0.0, name: str = "equals") -> AnswerScorer:
     """Whether the data of an answer equals the target as JSON values: 4 equals 4.0 and
     not true. Text of the target is read as JSON if it is JSON.
 
-    Args:
-        tolerance: Largest difference of two numbers.
-    """
+    ``tolerance``: largest difference of two numbers."""
 
     def score(response: Response, case: Case) -> Score:
         found, shown = data_of(response)
@@ -60,8 +62,7 @@ def json_path(
             Texts are templates over the case's row.
         tolerance: Largest difference of two numbers.
 
-    Raises:
-        EvalsError: A path or a condition is invalid.
+    Raises EvalsError if a path or a condition is invalid.
     """
     conditions = {path: _conditions(one, path) for path, one in paths.items()}
     steps = {path: path_steps(path) for path in paths}
@@ -92,10 +93,8 @@ def contains_json(
     """Whether the answer contains a JSON object or list anywhere, which is valid under
     a JSON Schema if one is given.
 
-    Raises:
-        MissingExtraError: A schema is given and jsonschema is not installed.
-        EvalsError: The schema is invalid.
-    """
+    Raises MissingExtraError if jsonschema is not installed, EvalsError if the schema is
+    invalid."""
     fault_of = None if schema is None else validator(schema)
 
     def score(answer: str, case: Case) -> Score:
@@ -112,8 +111,7 @@ def data_of(response: Response) -> tuple[Any, str]:
     if response.data is not None:
         return response.data, compact(response.data)
     text = without_fence(response.text)
-    found = _json(text, MISSING)
-    return found, text
+    return _json(text, MISSING), text
 
 
 def difference(found: Any, expected: Any, tolerance: float = 0.0, at: str = "$") -> str:

@@ -10,9 +10,13 @@ import pytest
 
 from pytest_evals.core.request import Response
 from pytest_evals.errors import OptionError
-from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.names import is_secret_name
-from pytest_evals.masking.registry import hidden, learn_secret, remembering
+from pytest_evals.masking.registry import (
+    hidden,
+    learn_secret,
+    masking_logs,
+    remembering,
+)
 from pytest_evals.masking.values import (
     identity,
     masked,

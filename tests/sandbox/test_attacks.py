@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.sandbox.limits import ProgramLimits
+from pytest_evals.sandbox.levels import ProgramLimits
 
 PAGE = Path(__file__).parents[2] / "docs/sandbox.md"
 LIMITS = ProgramLimits(wall_s=8, cpu_s=4, memory_bytes=1 << 30, disk_bytes=16 << 20)

@@ -6,8 +6,7 @@ import pytest
 
 import pytest_evals as ev
 from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.sandbox.levels import SandboxError, start_of
-from pytest_evals.sandbox.limits import ProgramLimits
+from pytest_evals.sandbox.levels import ProgramLimits, SandboxError, start_of
 from pytest_evals.sandbox.runner import Sandbox
 from pytest_evals.sandbox.session import end_sandbox, parse_level, set_sandbox
 

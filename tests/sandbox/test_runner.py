@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.sandbox.limits import ProgramLimits
+from pytest_evals.sandbox.levels import ProgramLimits
 from pytest_evals.sandbox.runner import Sandbox
 
 MB = 1 << 20

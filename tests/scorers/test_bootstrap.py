@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 from pytest_evals.scorers import bootstrap
 
 
+def resampled_mean(values):
+    """The mean as a resampled statistic."""
+    return bootstrap.resampled_scores([values], lambda sums: sums[0] / len(values))
+
+
 def resamples(seed, n, size, n_kinds, **how):
     kinds = np.arange(n) % n_kinds
     blocks = bootstrap.resamples(seed, kinds, n_kinds, size, **how)
@@ -61,7 +66,7 @@ def test_a_statistic_of_kinds_is_that_of_the_values(values):
 
 @pytest.mark.parametrize(
     "statistic",
-    [bootstrap.resampled_mean, bootstrap.resampled_median],
+    [resampled_mean, bootstrap.resampled_median],
     ids=["mean", "median"],
 )
 def test_compiled_loops_count_where_there_are_many_draws_and_change_nothing(
@@ -79,7 +84,7 @@ def test_compiled_loops_count_where_there_are_many_draws_and_change_nothing(
 
 def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
     values = [random.Random(5).random() for _ in range(400)]
-    statistic = bootstrap.resampled_mean(values)
+    statistic = resampled_mean(values)
     threaded = bootstrap.bootstrap_stderr(400, statistic, 8000)
     monkeypatch.setattr(bootstrap.os, "cpu_count", lambda: 1)
     assert bootstrap.bootstrap_stderr(400, statistic, 8000) == threaded
@@ -87,7 +92,7 @@ def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
 
 def test_only_whole_chunks_of_a_thousand_are_run():
     values = [1.0, 4.0, 9.0, 16.0]
-    statistic = bootstrap.resampled_mean(values)
+    statistic = resampled_mean(values)
     replicates = []
     for seed in range(2):
         generator = random.Random(seed)
@@ -100,7 +105,7 @@ def test_only_whole_chunks_of_a_thousand_are_run():
 
 @pytest.mark.parametrize(("n", "iterations"), [(1, 1000), (5, 1), (5, 0), (5, -3)])
 def test_one_value_or_one_replicate_has_no_standard_error(n, iterations):
-    statistic = bootstrap.resampled_mean([1.0] * n)
+    statistic = resampled_mean([1.0] * n)
     assert bootstrap.bootstrap_stderr(n, statistic, iterations) is None
 
 

@@ -12,7 +12,11 @@ from pytest_evals.core.metric import Estimate
 from pytest_evals.core.registry import UnknownNameError
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import AGGREGATIONS
-from pytest_evals.scorers.choices import CHOICE_METRICS
+from pytest_evals.scorers.choices import (
+    CHOICE_METRICS,
+    CONTINUATION_METRICS,
+    ROLLING_METRICS,
+)
 from pytest_evals.scorers.metrics import (
     METRICS,
     MetricSpec,
@@ -21,7 +25,6 @@ from pytest_evals.scorers.metrics import (
     known_metrics,
     metric,
 )
-from pytest_evals.scorers.perplexity import CONTINUATION_METRICS, ROLLING_METRICS
 from pytest_evals.scorers.text import TEXT_METRICS
 
 RECORDED = json.loads((Path(__file__).parent / "lm_eval_aggregations.json").read_text())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from pytest_evals.scorers.totals import f1_totals, matthews_totals, weighted_totals
+from pytest_evals.scorers.agreement import f1_totals, matthews_totals, weighted_totals
 from pytest_evals.stats.averages import influences
 
 

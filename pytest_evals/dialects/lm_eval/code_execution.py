@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.dialects.evaluate_library import CODE_EVAL
-from pytest_evals.sandbox.separation import imported_modules, used_names
+from pytest_evals.sandbox.source_scan import imported_modules, used_names
 
 _IMPORTS = frozenset((
     "__future__", "ast", "collections", "copy", "datasets", "evaluate", "functools",

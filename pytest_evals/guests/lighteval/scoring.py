@@ -20,14 +20,14 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.custom_metrics.judge_adapter import (
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.task_metric import (
     JudgedMetric,
+    TaskMetric,
     judge_dialogues,
     judge_models,
 )
-from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
-from pytest_evals.scorers.custom_metrics.response import ModelResponse
-from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import all_or_unscored, score_of
 from pytest_evals.scorers.user_aggregation import Decides
 

@@ -45,9 +45,9 @@ from pytest_evals.guests.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
 )
-from pytest_evals.scorers import reasoning_tags
 from pytest_evals.scorers.code_eval import pass_at_k
-from pytest_evals.scorers.custom_metrics import aggregation, judge_lm, metric, response
+from pytest_evals.scorers.custom_metrics import aggregation, judged, metric, response
+from pytest_evals.scorers.extraction import remove_reasoning_tags
 
 
 def _names(module: Any, *names: str) -> dict[str, Any]:
@@ -156,8 +156,10 @@ def requires(*packages: Any) -> Callable[[T], T]:
 
 _CLASSES = {
     name: value
-    for name in metric.__all__
-    if isinstance(value := getattr(metric, name), type)
+    for name, value in vars(metric).items()
+    if getattr(value, "__module__", "") == metric.__name__
+    and isinstance(value, type)
+    and not name.startswith("_")
 }
 _LEGACY_CATEGORIES = SimpleNamespace(
     GENERATIVE=metric.SamplingMethod.GENERATIVE,
@@ -195,7 +197,7 @@ _COMPUTATIONS = (
     (choices, "TruthfulqaMCMetrics", "gold_indices"),
     (judges, "JudgeLLM", "JudgeLLMHLE", "JudgeLLMMTBench", "JudgeLLMMixEval"),
     (judges, "JudgeLLMSimpleQA"),
-    (judge_lm, "JudgeLM"),
+    (judged, "JudgeLM"),
     (matches, "DropMetrics", "ExactMatches", "F1_score", "StringDistance"),
     (metric, "SampleLevelComputation"),
     (metrics_enum, "MajAtK"),
@@ -234,7 +236,7 @@ _DYNAMIC = {
     **_names(extraction, "LatexExtractionConfig"),
     **_names(extractive_match, "extract_target_from_pred", "get_extraction_regexes"),
 }
-_JUDGES = _names(judge_lm, "JudgeLM", "dict_of_lists_to_list_of_dicts")
+_JUDGES = _names(judged, "JudgeLM", "dict_of_lists_to_list_of_dicts")
 _TASK = {
     "LightevalTaskConfig": LightevalTaskConfig,
     "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
@@ -318,7 +320,7 @@ _MODULES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.utils.utils": {
         "ListLike": Sequence,
         "as_list": as_list,
-        "remove_reasoning_tags": reasoning_tags.remove_reasoning_tags,
+        "remove_reasoning_tags": remove_reasoning_tags,
         "safe_divide": safe_divide,
     },
 }

@@ -9,12 +9,15 @@ order, so a program cannot decide a comparison of the tests.
 from __future__ import annotations
 
 import builtins
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .frames import frame, read_frame, write_all
-from .values import decode, encode
+from .values import decode, encode, frame, read_frame, write_all
+
+if TYPE_CHECKING:
+    import ast
 
 
 class CannotCross(Exception):
@@ -105,7 +108,10 @@ class Peer:
         arguments = [self.decoded(one) for one in message["arguments"]]
         named = {key: self.decoded(one) for key, one in message["named"].items()}
         try:
-            value = self._done(message["op"], message["target"], arguments, named)
+            op, target = message["op"], self._objects[message["target"]]
+            if self.side == "tests" and op != "call":
+                raise TypeError("this object can only be called")
+            value = _OPERATIONS[op](target, *arguments, **named)
             reply: dict[str, Any] = {"value": self.encoded(value)}
         except (CannotCross, ProgramEnded):
             raise
@@ -122,9 +128,9 @@ class Peer:
         return reply
 
     def _raised(self, error: BaseException) -> dict[str, Any]:
-        name = next(
-            (one.__name__ for one in type(error).__mro__ if _builtin_error(one)),
-            "Exception",
+        kinds = (one for one in type(error).__mro__ if issubclass(one, BaseException))
+        names = (
+            one.__name__ for one in kinds if one is vars(builtins).get(one.__name__)
         )
         try:
             text = str(error)
@@ -134,14 +140,11 @@ class Peer:
             arguments = [self.encoded(one) for one in error.args]
         except Exception:  # noqa: BLE001 - an exception of the program
             arguments = [text]
-        return {"raised": name, "arguments": arguments, "text": text}
-
-    def _done(
-        self, op: str, target: int, arguments: list[Any], named: Mapping[str, Any]
-    ) -> Any:
-        if self.side == "tests" and op != "call":
-            raise TypeError("this object can only be called")
-        return _OPERATIONS[op](self._objects[target], *arguments, **named)
+        return {
+            "raised": next(names, "Exception"),
+            "arguments": arguments,
+            "text": text,
+        }
 
     def _update(self, arguments: tuple[Any, ...], changed: Mapping[str, Any]) -> None:
         """Apply the changes of mutable arguments."""
@@ -176,11 +179,6 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _builtin_error(kind: type) -> bool:
-    found = getattr(builtins, kind.__name__, None)
-    return found is kind and issubclass(kind, BaseException)
-
-
 def _exception(message: Mapping[str, Any], decoded: Callable[[Any], Any]) -> Exception:
     kind = getattr(builtins, str(message["raised"]), None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
@@ -189,6 +187,17 @@ def _exception(message: Mapping[str, Any], decoded: Callable[[Any], Any]) -> Exc
         return kind(*[decoded(one) for one in message["arguments"]])
     except (TypeError, ValueError):
         return RuntimeError(str(message.get("text")))
+
+
+def _asking(op: str, kind: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """Return a method that lets the other process do an operation; ``kind`` makes the
+    result a built-in type."""
+
+    def method(self: Remote, *arguments: Any, **named: Any) -> Any:
+        result = self._evals_ask(op, *arguments, **named)
+        return result if kind is None else kind(result)
+
+    return method
 
 
 class Remote:
@@ -206,43 +215,21 @@ class Remote:
             raise AttributeError(name)
         return self._evals_ask("getattr", name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._evals_ask("setattr", name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self._evals_ask("delattr", name)
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the object."""
-        return self._evals_ask("call", *arguments, **named)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._evals_ask("getitem", key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._evals_ask("setitem", key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._evals_ask("delitem", key)
-
-    def __len__(self) -> int:
-        return int(self._evals_ask("len"))
+    __setattr__ = _asking("setattr")
+    __delattr__ = _asking("delattr")
+    __call__ = _asking("call")
+    __getitem__ = _asking("getitem")
+    __setitem__ = _asking("setitem")
+    __delitem__ = _asking("delitem")
+    __next__ = _asking("next")
+    __len__ = _asking("len", int)
+    __bool__ = _asking("bool", bool)
+    __str__ = _asking("str", str)
+    __repr__ = _asking("repr", str)
 
     def __iter__(self) -> Iterator[Any]:
         iterator = self._evals_ask("iter")
         return iterator if isinstance(iterator, Remote) else iter(iterator)
-
-    def __next__(self) -> Any:
-        return self._evals_ask("next")
-
-    def __bool__(self) -> bool:
-        return bool(self._evals_ask("bool"))
-
-    def __str__(self) -> str:
-        return str(self._evals_ask("str"))
-
-    def __repr__(self) -> str:
-        return str(self._evals_ask("repr"))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Remote):
@@ -298,3 +285,63 @@ def _name(peer: Peer, names: Mapping[str, Any], name: str) -> dict[str, Any]:
         return {"value": peer.encoded(value)}
     except RecursionError:
         return {"value": peer.handle(value)}
+
+
+ENDED = "failed: the program ended before its tests"
+
+
+def outcome(descriptor: int, source: str) -> str:
+    """Run tests against the program at the other end of a socket. Returns ``passed``,
+    ``failed: REASON``, or ``cannot cross: REASON`` if the tests need the program in
+    their own process."""
+    peer = Peer(descriptor, "tests")
+    try:
+        first = peer.receive()
+        if "ready" not in first:
+            return f"failed: {first.get('failed')}"
+        verdict = _run(peer, source)
+    except ProgramEnded:
+        return ENDED
+    if peer.has_ended:
+        return ENDED
+    return f"cannot cross: {peer.uncrossed}" if peer.uncrossed else verdict
+
+
+def _run(peer: Peer, source: str) -> str:
+    import ast
+
+    try:
+        tree = ast.parse(source)
+        names: dict[str, Any] = {"__name__": "__main__"}
+        imports = [
+            one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)
+        ]
+        if imports:
+            text = "\n".join(map(ast.unparse, imports))
+            peer.send({"op": "imports", "source": text})
+        for name in _free_names(tree):
+            _fetch(peer, name, names)
+        exec(compile(tree, "<string>", "exec"), names)
+    except ProgramEnded:
+        raise
+    except BaseException as error:  # noqa: BLE001 - every exception fails the tests
+        return f"failed: {error}"
+    return "passed"
+
+
+def _free_names(tree: ast.AST) -> list[str]:
+    """Return names that may be the program's. Built-in functions never are: a program
+    that redefines ``abs`` would decide a comparison."""
+    import ast
+
+    found = {one.id: None for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    return [name for name in found if not hasattr(builtins, name)]
+
+
+def _fetch(peer: Peer, name: str, names: dict[str, Any]) -> None:
+    peer.send({"op": "name", "name": name})
+    reply = peer.receive()
+    if "module" in reply:
+        names[name] = importlib.import_module(str(reply["module"]))
+    elif "value" in reply:
+        names[name] = peer.decoded(reply["value"])

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-from .frames import frame, read_frame, write_all
-from .limits import apply_limits, die_with_parent, drop_root, hide_memory
-from .peers import serve
-from .tests import outcome
-from .values import encode
+from .peers import outcome, serve
+from .processes import apply_limits, die_with_parent, drop_root, hide_memory
+from .values import encode, frame, read_frame, write_all
 
 _FILE = "program.py"
 
@@ -35,10 +33,8 @@ class ProgramSetup(NamedTuple):
 
 
 def run(mode: str, setup: ProgramSetup) -> NoReturn:
-    """Read the code from descriptor 0 and run it.
-
-    The server never reads it: the next program is forked from the server's memory.
-    """
+    """Read the code from descriptor 0 and run it. The server never reads it: the next
+    program is forked from the server's memory."""
     code = 1
     job: Mapping[str, Any] = {}
     try:
@@ -160,13 +156,8 @@ def _call(job: Mapping[str, Any], setup: ProgramSetup) -> int:
     target = names["Solution"]() if "Solution" in names else None
     name = job["call"]
     function = names[name] if target is None else getattr(target, name)
-    value = encode(function(*job["arguments"]), _has_no_data)
-    _report(setup, {"value": value})
+    _report(setup, {"value": encode(function(*job["arguments"]))})
     return 0
-
-
-def _has_no_data(value: object) -> NoReturn:
-    raise TypeError(f"{type(value).__name__} is not data")
 
 
 def _serve(job: Mapping[str, Any], setup: ProgramSetup) -> NoReturn:
@@ -206,7 +197,6 @@ _MODES = {
 
 
 def _print_traceback(error: BaseException, source: str) -> None:
-    """Print the traceback of the program's lines."""
     import linecache
     import traceback
 

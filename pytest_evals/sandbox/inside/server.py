@@ -17,26 +17,27 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from . import program
-from .frames import frame, read_frame, write_all
-from .limits import (
+from .processes import (
     adopt_orphans,
+    descendants,
+    end_all,
     hide_memory,
     interpreter_is_readable,
+    memory,
+    n_threads,
     unprivileged_users,
 )
-from .processes import descendants, end_all, memory, n_threads
+from .values import frame, read_frame, write_all
 
-_POLL_S = 0.002
-"""Interval at which a process without a descriptor is checked."""
-_CONTROL = 0
-"""Descriptor of jobs; the session has ended when it is closed."""
+_POLL_S = 0.002  # interval at which a process without a descriptor is checked
+_CONTROL = 0  # descriptor of jobs; the session has ended when it is closed
 _LONGEST_REPORT = 1 << 24
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
-_WATCH_S = 0.05
-"""Interval at which memory and disk are measured."""
+_WATCH_S = 0.05  # interval at which memory and disk are measured
 
 
 class ForkedProcess(NamedTuple):
@@ -91,7 +92,7 @@ class ProgramRun:
         self._outputs = {out[0]: bytearray(), err[0]: bytearray()}
         if os.geteuid() == 0:
             self.uid, self._uid_of_tests = unprivileged_users()
-        counted = 0 if self.uid else _threads_of(os.getuid())
+        counted = 0 if self.uid else _threads_of(os.getuid(), int(time.monotonic()))
         writers = (out[1], err[1])
         if self.mode == "tests":
             import socket
@@ -254,18 +255,8 @@ def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Count:
-    """The number of a user's threads, counted once a second."""
-
-    at = -1.0
-    value = 0
-
-
-def _threads_of(uid: int) -> int:
-    now = time.monotonic()
-    if now > _Count.at + 1:
-        _Count.at, _Count.value = now, n_threads(uid)
-    return _Count.value
+_threads_of = lru_cache(maxsize=1)(lambda uid, second: n_threads(uid))
+"""Counts a user's threads, once a second."""
 
 
 def main(modules: list[str]) -> None:

@@ -1,4 +1,5 @@
-"""Plain values as JSON, so that they cross from a program to its checker as data.
+"""Plain values as JSON, so that they cross from a program to its checker as data, and
+messages on a pipe: four bytes of length, big-endian, and JSON.
 
 A value arrives with a built-in type, never with a class of the program: an object
 whose ``__eq__`` is always true cannot cross. Values of other classes become handles.
@@ -7,12 +8,21 @@ whose ``__eq__`` is always true cannot cross. Values of other classes become han
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 Keep = Callable[[Any], Any]
 """Returns JSON of a handle for a value without a plain form, or raises an exception."""
+
+
+def has_no_data(value: object) -> NoReturn:
+    """Refuse a value without a plain form."""
+    raise TypeError(f"{type(value).__name__} is not data")
+
 
 _SEQUENCES: dict[str, Any] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset)
@@ -37,7 +47,7 @@ _LIBRARY: dict[str, tuple[str, str]] = {
 text. Imported when a program uses them: a new interpreter starts sooner."""
 
 
-def encode(value: Any, keep: Keep) -> Any:
+def encode(value: Any, keep: Keep = has_no_data) -> Any:
     """Return JSON for a value. Subclasses of built-in types, such as counters and
     named tuples, are encoded as these types."""
     if value is None or value is True or value is False:
@@ -113,3 +123,41 @@ def decode(data: Any, handle: Callable[[Any], Any]) -> Any:
         return _MAKERS[name](*parts)
     except (TypeError, KeyError, ArithmeticError, ImportError) as error:
         raise ValueError(f"not a value: {error}") from None
+
+
+_HEAD = struct.Struct(">I")
+LONGEST = 64 << 20  # longest message that is read, in bytes
+
+
+def read_exactly(descriptor: int, size: int) -> bytes:
+    """Read without reading ahead. Raises EOFError if the other end closed the pipe."""
+    parts = []
+    while size:
+        part = os.read(descriptor, min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_frame(descriptor: int) -> Any:
+    """Read a message. Raises EOFError if the other end closed the pipe; ValueError if
+    it is not a message."""
+    (size,) = _HEAD.unpack(read_exactly(descriptor, _HEAD.size))
+    if size > LONGEST:
+        raise ValueError(f"a message of {size} bytes")
+    return json.loads(read_exactly(descriptor, size))
+
+
+def frame(message: Any) -> bytes:
+    """Encode a message."""
+    data = json.dumps(message).encode()
+    return _HEAD.pack(len(data)) + data
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,7 +1,7 @@
 """Metrics that do not come from lm-eval: the classes for them, and their use in tasks.
 
-- ``metric``, ``response``: the base classes and their input; ``legacy_arguments``
+- ``metric``, ``response``: the base classes and their input
 - ``entry``: metrics in task files
 - ``task_metric``, ``aggregation``: values of a document, and of all documents
-- ``judge_lm``, ``judged``, ``judge_adapter``: judges
+- ``judged``: judges
 """

@@ -54,24 +54,15 @@ def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
     if callable(made):
         found: Aggregation = made()
         return found
-    if how is mean or _is_library_mean(how):
-        return AGGREGATIONS["mean"]
-    return (
-        AGGREGATIONS[how]
-        if isinstance(how, str)
-        else from_function(_corpus_function(metric, name, how))
-    )
-
-
-def _is_library_mean(how: Any) -> bool:
-    """Return whether a function is a well-known mean."""
+    if isinstance(how, str):
+        return AGGREGATIONS[how]
     module = getattr(how, "__module__", "").partition(".")[0]
-    named = getattr(how, "__name__", "")
-    return (module, named) in (
-        ("numpy", "mean"),
-        ("statistics", "mean"),
-        ("statistics", "fmean"),
-    )
+    if how is mean or (module, getattr(how, "__name__", "")) in _LIBRARY_MEANS:
+        return AGGREGATIONS["mean"]
+    return from_function(_corpus_function(metric, name, how))
+
+
+_LIBRARY_MEANS = (("numpy", "mean"), ("statistics", "mean"), ("statistics", "fmean"))
 
 
 def _corpus_function(

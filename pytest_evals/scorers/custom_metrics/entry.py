@@ -102,7 +102,4 @@ def _values(given: Any) -> list[Any]:
 
 
 def _is_callable(given: Any, *methods: str) -> bool:
-    """Return whether an object is callable or has one of the methods."""
-    return callable(given) or any(
-        callable(getattr(given, one, None)) for one in methods
-    )
+    return any(map(callable, (given, *(getattr(given, one, None) for one in methods))))

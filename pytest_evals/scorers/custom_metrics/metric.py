@@ -7,35 +7,19 @@ in lighteval, unknown arguments are errors, and names are the same in every proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.scorers.custom_metrics.legacy_arguments import (
+from pytest_evals.scorers.custom_metrics.response import (
+    ModelResponse,
     legacy_call_arguments,
     legacy_inputs,
 )
-from pytest_evals.scorers.custom_metrics.response import ModelResponse
-
-__all__ = [
-    "CorpusLevelComputation",
-    "CorpusLevelMetric",
-    "CorpusLevelMetricGrouping",
-    "Libraries",
-    "Metric",
-    "MetricGrouping",
-    "Preparator",
-    "SampleLevelComputation",
-    "SampleLevelMetric",
-    "SampleLevelMetricGrouping",
-    "SamplingMethod",
-    "arguments_of",
-    "call_computation",
-]
-
 
 Libraries = tuple[tuple[str, str, str], ...]
 """Lazy imports, in the attribute ``libraries`` of a computation: module, library and
@@ -50,8 +34,7 @@ class SamplingMethod(StrEnum):
     PERPLEXITY = "PERPLEXITY"
 
 
-IGNORED = "IGNORED"
-"""Category of metrics that are not computed, in earlier releases."""
+IGNORED = "IGNORED"  # category of metrics that are not computed, in earlier releases
 
 
 class SampleLevelComputation:
@@ -106,28 +89,21 @@ class CorpusLevelComputation:
 
 @dataclass
 class Metric:
-    """A metric with one number or several.
+    """A metric with one number or several. Not frozen, because subclasses in task
+    modules set its fields."""
 
-    Not frozen, because subclasses in task modules set its fields.
-
-    Args:
-        metric_name: Name, or a list of names.
-        higher_is_better: Direction; a mapping for several names.
-        sample_level_fn: Function of ``doc`` and ``model_response``; or an object with
-            ``compute``, or with ``prepare`` for a corpus metric.
-        corpus_level_fn: Function of the documents' values, in order; or an object with
-            ``compute_corpus``; a mapping if names have different ones.
-        batched_compute: Accepted for compatibility; documents are scored one by one.
-        use_case: Argument of earlier releases; ignored.
-    """
-
-    metric_name: Any
-    higher_is_better: Any
+    metric_name: Any  # name, or a list of names
+    higher_is_better: Any  # direction; a mapping for several names
     category: SamplingMethod
     sample_level_fn: Any
+    """Function of ``doc`` and ``model_response``; or an object with ``compute``, or
+    with ``prepare`` for a corpus metric."""
     corpus_level_fn: Any
+    """Function of the documents' values, in order; or an object with
+    ``compute_corpus``; a mapping if names have different ones."""
     batched_compute: Any = False
-    use_case: Any = None
+    """Accepted for compatibility; documents are scored one by one."""
+    use_case: Any = None  # argument of earlier releases; ignored
 
     def __post_init__(self) -> None:
         """Accept the order of earlier releases, where ``use_case`` is the fourth."""
@@ -181,9 +157,8 @@ class Metric:
                 (value,) = value.values()
             return {self.metric_name: value}
         if not isinstance(value, Mapping):
-            raise DocumentError(
-                f"expected a mapping of names to values, got {value!r:.200}"
-            )
+            what = f"expected a mapping of names to values, got {value!r:.200}"
+            raise DocumentError(what)
         return {str(name): value[name] for name in value}
 
     def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
@@ -205,10 +180,9 @@ class Metric:
             given = {key: value for key, value in params.items() if key in corpus}
             how = replace(how, **given) if given else how
             return replace(self, sample_level_fn=made, corpus_level_fn=how)
-        names = own()
         return replace(
             self,
-            metric_name=names,
+            metric_name=own(),
             higher_is_better=_first_value(self.higher_is_better),
             corpus_level_fn=_first_value(self.corpus_level_fn),
             sample_level_fn=made,
@@ -279,7 +253,8 @@ def arguments_of(computation: Any) -> tuple[str, ...]:
         return arguments_of(computation.computation)
     if is_dataclass(computation):
         return tuple(field.name for field in fields(computation) if field.init)
-    return tuple(name for name in _state(computation) if not name.startswith("_"))
+    state = getattr(computation, "__dict__", {})
+    return tuple(name for name in state if not name.startswith("_"))
 
 
 def _own_arguments(corpus: Any, sample: Any) -> tuple[str, ...]:
@@ -288,10 +263,6 @@ def _own_arguments(corpus: Any, sample: Any) -> tuple[str, ...]:
         return ()
     known = arguments_of(sample)
     return tuple(name for name in arguments_of(corpus) if name not in known)
-
-
-def _state(computation: Any) -> Iterator[str]:
-    return iter(getattr(computation, "__dict__", {}))
 
 
 def call_computation(
@@ -320,9 +291,8 @@ def call_computation(
 def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
     if isinstance(computation, _RenamedComputation):
         made = _with_parameters(computation.computation, params)
-        if hasattr(made, "metric_names"):
-            return made
-        return _RenamedComputation(made, computation.new)
+        has_names = hasattr(made, "metric_names")
+        return made if has_names else _RenamedComputation(made, computation.new)
     known = arguments_of(computation)
     other_names = getattr(computation, "other_names", {})
     params = {other_names.get(key, key): params[key] for key in params}
@@ -332,8 +302,6 @@ def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
             raise EvalsError(unknown_name("argument", key, known))
     if is_dataclass(computation) and not isinstance(computation, type):
         return replace(computation, **params)
-    from copy import copy
-
     made = copy(computation)
     for key, value in params.items():
         setattr(made, key, value)
@@ -354,7 +322,6 @@ def _merge_normalizers(
 
 
 def _first_value(given: Any) -> Any:
-    """Return the first value of a mapping, else the value."""
     return next(iter(given.values())) if isinstance(given, Mapping) else given
 
 

@@ -1,32 +1,39 @@
-"""A metric in a task: its requirements, the values of a document, and their
-aggregation. Called by :mod:`pytest_evals.dialects.lm_eval.scoring.scorer`.
+"""A metric in a task: its requirements, the values of a document, their aggregation,
+and its dialogue with judges. Called by
+:mod:`pytest_evals.dialects.lm_eval.scoring.scorer`.
+
+A metric that calls judges runs with the available replies. If it needs another one, it
+is interrupted (see :mod:`.judged`), its requests are yielded, and it runs again. It
+must therefore depend only on its document and the replies.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
+from pytest_evals.core.dialogue import (
+    JUDGE,
+    Ask,
+    Dialogue,
+    ModelSource,
+    ReadAsk,
+    together,
+)
 from pytest_evals.core.doc import Doc, WatchedRow
 from pytest_evals.core.metric import ANYTHING, SHARE, Span
 from pytest_evals.core.metric import Metric as CoreMetric
+from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.sandbox.session import current_sandbox
-from pytest_evals.scorers.aggregations import (
-    AGGREGATIONS,
-    Aggregation,
-    estimate,
-    number_of,
-    statistic_of,
-    totals_of,
-)
+from pytest_evals.scorers.aggregations import metric_of
 from pytest_evals.scorers.custom_metrics.aggregation import aggregations_of
-from pytest_evals.scorers.custom_metrics.judge_lm import (
+from pytest_evals.scorers.custom_metrics.judged import (
     JudgeLM,
     JudgeQuestion,
     NoScoreError,
@@ -40,23 +47,18 @@ from pytest_evals.scorers.custom_metrics.metric import (
     SamplingMethod,
 )
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.extraction import remove_reasoning_tags
 from pytest_evals.scorers.metric_value import MetricValue
-from pytest_evals.scorers.reasoning_tags import remove_reasoning_tags
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
 
-ITERATIONS = 1000
-"""Bootstrap resamples, lighteval's default."""
-
-
+ITERATIONS = 1000  # bootstrap resamples, lighteval's default
 REQUIRED_METHOD = {
     "generate_until": SamplingMethod.GENERATIVE,
     "loglikelihood": SamplingMethod.LOGPROBS,
     "loglikelihood_rolling": SamplingMethod.PERPLEXITY,
     "multiple_choice": SamplingMethod.LOGPROBS,
 }
-
-
 _FIX = {
     SamplingMethod.GENERATIVE: "generate_until",
     SamplingMethod.LOGPROBS: "multiple_choice",
@@ -227,24 +229,13 @@ class TaskMetric:
         capped at lighteval's number."""
         n, decides = min(iterations, ITERATIONS), self.accuracies()
         for name, added in aggregations_of(self.metric):
-            yield CoreMetric(
-                name=name,
-                filter=filter,
-                aggregate=partial(estimate, added, name, n)
-                if added.several is None
-                else partial(estimate_user, added, name, decides[name], n),
-                higher_is_better=self.metric.direction(name),
-                is_mean=added is AGGREGATIONS["mean"],
-                totals=totals_of(added),
-                number=number_of(added),
-                statistic=statistic_of(added),
-                span=self._span(added),
-                closed=added.several is None,
-            )
-
-    def _span(self, added: Aggregation) -> Span:
-        is_mean = added is AGGREGATIONS["mean"]
-        return span_of(self.metric.sample_level_fn) if is_mean else added.span
+            made = metric_of(added, name, filter, self.metric.direction(name), n)
+            if made.is_mean:
+                made = replace(made, span=span_of(self.metric.sample_level_fn))
+            if added.several is not None:
+                how = partial(estimate_user, added, name, decides[name], n)
+                made = replace(made, aggregate=how)
+            yield made
 
     def accuracies(self) -> dict[str, Decides]:
         """Return for each name whether 1 means correct and 0 wrong."""
@@ -271,7 +262,6 @@ def _split_unconditioned(doc: Doc, response: ModelResponse) -> ModelResponse:
 
 
 def _shown(doc: Doc, response: ModelResponse) -> str:
-    """Return the answer as a string for display."""
     if response.text:
         return ", ".join(response.final_text)
     logprobs = response.logprobs[: len(doc.choices)]
@@ -291,3 +281,52 @@ def span_of(computation: Any) -> Span:
     is_users = callable(how) and how not in (max, min)
     in_percent = getattr(computation, "bootstrap", False)
     return ANYTHING if is_users or in_percent else SHARE
+
+
+_SESSION_JUDGE = "judge"  # the name of the session's judge in ``Ask.model``
+
+
+class JudgedMetric(NamedTuple):
+    """A metric with a document and its response."""
+
+    metric: TaskMetric
+    doc: Doc
+    response: ModelResponse
+
+
+def judge_models(metrics: Iterable[TaskMetric]) -> Mapping[str, ModelSource]:
+    """Return the judges of metrics, by their names in ``Ask.model``."""
+    sources = [judge.source for metric in metrics for judge in metric.judges]
+    return {source or _SESSION_JUDGE: source or JUDGE for source in sources}
+
+
+def judge_dialogues(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelResponse]]:
+    """Run :func:`judge_dialogue` for several metrics, always in the same order."""
+    return together([judge_dialogue(part) for part in parts])
+
+
+def _ask(question: JudgeQuestion) -> Ask:
+    model = question.model or _SESSION_JUDGE
+    return ReadAsk(model, question.request, lambda one: question.read(_text(one)))
+
+
+def _text(response: Response) -> str:
+    return response.raise_for_error().text
+
+
+def judge_dialogue(
+    part: JudgedMetric,
+    ask: Callable[[JudgeQuestion], Ask] = _ask,
+    read: Callable[[Response], str] = _text,
+) -> Dialogue[ModelResponse]:
+    """Query the judges of a metric; return the response with their replies. Raises
+    DocumentError if a judge request failed, or the document cannot be scored."""
+    metric, doc, response = part
+    replies: tuple[str, ...] = ()
+    while True:
+        judged = replace(response, judge_replies={metric.names[0]: replies})
+        questions = metric.pending_questions(doc, judged)
+        if not questions:
+            return judged
+        responses = yield [ask(question) for question in questions]
+        replies += tuple(map(read, responses))

@@ -18,13 +18,13 @@ from pytest_evals.dialects.lm_eval.metric_names import MetricNames
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Problem, TaskFileError
-from pytest_evals.scorers.custom_metrics.judge_adapter import (
+from pytest_evals.scorers.custom_metrics.response import ModelResponse, response_of
+from pytest_evals.scorers.custom_metrics.task_metric import (
     JudgedMetric,
+    TaskMetric,
     judge_dialogues,
     judge_models,
 )
-from pytest_evals.scorers.custom_metrics.response import ModelResponse, response_of
-from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.metrics import is_in_family
 from pytest_evals.scorers.user_aggregation import Decides

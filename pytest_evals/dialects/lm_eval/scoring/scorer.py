@@ -25,7 +25,11 @@ from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
     FilterScope,
 )
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.choices import measure_choices
+from pytest_evals.scorers.choices import (
+    measure_choices,
+    measure_continuation,
+    measure_rolling,
+)
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
 from pytest_evals.scorers.metric_value import (
     MetricValue,
@@ -41,7 +45,6 @@ from pytest_evals.scorers.metrics import (
     known_metrics,
     metric,
 )
-from pytest_evals.scorers.perplexity import measure_continuation, measure_rolling
 from pytest_evals.scorers.text import shown, text_metric
 from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import UserCode
@@ -146,7 +149,7 @@ class Scorer:
         """The judges of custom metrics, by their names in ``Ask.model``."""
         if not self._with_judges:
             return {}
-        from pytest_evals.scorers.custom_metrics.judge_adapter import judge_models
+        from pytest_evals.scorers.custom_metrics.task_metric import judge_models
 
         return judge_models(self._with_judges)
 
@@ -157,7 +160,7 @@ class Scorer:
 
     def follow_up(self, record: Record) -> Dialogue[_Judged]:
         """Query the judges about a document with responses; return their replies."""
-        from pytest_evals.scorers.custom_metrics.judge_adapter import (
+        from pytest_evals.scorers.custom_metrics.task_metric import (
             JudgedMetric,
             judge_dialogues,
         )

@@ -33,14 +33,14 @@ from pytest_evals.guests.latticeflow.solvers.model_client import (
     Sample,
     model_client,
 )
-from pytest_evals.scorers.custom_metrics.judge_adapter import (
-    JudgedMetric,
-    judge_dialogue,
-)
-from pytest_evals.scorers.custom_metrics.judge_lm import JudgeQuestion
+from pytest_evals.scorers.custom_metrics.judged import JudgeQuestion
 from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
-from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.task_metric import (
+    JudgedMetric,
+    TaskMetric,
+    judge_dialogue,
+)
 from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import family_metric
 

@@ -17,8 +17,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.aggregations import Aggregation, from_function
-from pytest_evals.scorers.custom_metrics.judge_lm import Reader, Template
-from pytest_evals.scorers.custom_metrics.judged import JudgeLLM
+from pytest_evals.scorers.custom_metrics.judged import JudgeLLM, Reader, Template
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 

@@ -20,13 +20,7 @@ from pytest_evals.guests.lighteval.metrics.judges import (
     hle_verdict,
     tagged_score,
 )
-from pytest_evals.scorers.custom_metrics.judge_adapter import (
-    JudgedMetric,
-    judge_dialogue,
-    judge_dialogues,
-    judge_models,
-)
-from pytest_evals.scorers.custom_metrics.judge_lm import (
+from pytest_evals.scorers.custom_metrics.judged import (
     JudgeLM,
     ReplyQueue,
     dict_of_lists_to_list_of_dicts,
@@ -37,7 +31,13 @@ from pytest_evals.scorers.custom_metrics.metric import (
     SamplingMethod,
 )
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
-from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.task_metric import (
+    JudgedMetric,
+    TaskMetric,
+    judge_dialogue,
+    judge_dialogues,
+    judge_models,
+)
 
 DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])
