@@ -18,6 +18,7 @@ from pytest_evals.core.request import Request, Response
 
 T = TypeVar("T")
 Answer = tuple[int, Response]
+AnswerBatches = Iterator[Sequence[Answer]]
 Settings = Callable[[], AbstractContextManager[None]]
 """Returns the context in which a thread runs."""
 
@@ -51,11 +52,7 @@ class Prefetch(Generic[T]):
     An exception of the stream is raised to the consumer after the items before it.
     """
 
-    def __init__(
-        self,
-        stream: Iterator[T],
-        settings: Settings = nullcontext,
-    ) -> None:
+    def __init__(self, stream: Iterator[T], settings: Settings = nullcontext) -> None:
         """Start the thread, which becomes the only consumer of the stream; the context
         that ``settings`` returns is active in it."""
         self._items: SimpleQueue[T | _End] = SimpleQueue()
@@ -107,7 +104,7 @@ class BatchModel(Model):
     def _answers(
         self,
         requests: Sequence[Request],
-        batches: Iterator[Sequence[Answer]],
+        batches: AnswerBatches,
         settings: Settings | None,
     ) -> Iterator[Answer]:
         """Yield the responses of batches one by one. ``settings``: of the background
@@ -146,10 +143,7 @@ def _singly(
 
 
 def _work(
-    stream: Iterator[T],
-    items: SimpleQueue[T | _End],
-    stop: Event,
-    settings: Settings,
+    stream: Iterator[T], items: SimpleQueue[T | _End], stop: Event, settings: Settings
 ) -> None:
     error: BaseException | None = None
     try:

@@ -442,7 +442,7 @@ class Opened:
         weights. Dense masks are omitted if they would not fit."""
         import numpy as np
 
-        from pytest_evals.models.engine.batches import BatchBudget
+        from pytest_evals.models.engine.device_memory import BatchBudget
         from pytest_evals.models.hf.forward import Forward, TokenCounts
         from pytest_evals.models.hf.scoring import strategies
         from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 import numpy as np  # noqa: E402
 
-from pytest_evals.models.engine.batches import BatchBudget  # noqa: E402
+from pytest_evals.models.engine.device_memory import BatchBudget  # noqa: E402
 from pytest_evals.models.hf.forward import Forward, TokenCounts  # noqa: E402
 from pytest_evals.models.hf.scoring.packing import RowShape  # noqa: E402
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy  # noqa: E402

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_evals.models.hf.scoring.attention_masks import masks
+from pytest_evals.models.hf.scoring.packing import masks
 from tests.models.live_memory import LiveMemory
 
 KINDS = {"full_attention": 0, "sliding_attention": 5, "chunked_attention": 4}

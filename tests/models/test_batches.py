@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
-from pytest_evals.models.engine.batches import FITTING_BATCHES, BatchBudget, in_batches
+from pytest_evals.models.engine.device_memory import (
+    FITTING_BATCHES,
+    BatchBudget,
+    in_batches,
+)
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 

@@ -14,18 +14,17 @@ import pytest
 import torch
 
 from pytest_evals.models.engine import device_memory
-from pytest_evals.models.engine.batches import default_tokens
 from pytest_evals.models.engine.device_memory import (
     SWITCH_INTERVAL_S,
+    default_tokens,
     free_bytes,
     inference_thread,
     or_none,
 )
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
-from pytest_evals.models.hf.loader import _device
+from pytest_evals.models.hf.loader import _device, _placement
 from pytest_evals.models.hf.model import _budget
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.weights import _placement
 from pytest_evals.models.prefetch import Prefetch
 
 FAILED = [
@@ -204,7 +203,7 @@ def test_weights_are_loaded_to_the_device_without_a_copy_on_the_host(monkeypatch
     device = torch.device("cuda:1")
     assert _placement(settings, device) == {"device_map": {"": device}}
     assert _placement(settings, torch.device("cpu")) == {}
-    monkeypatch.setattr("pytest_evals.models.hf.weights.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_evals.models.hf.loader.find_spec", lambda name: None)
     assert _placement(settings, device) == {}
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
-from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.device_memory import BatchBudget
 from pytest_evals.models.hf.forward import Forward, TokenCounts
 from pytest_evals.models.hf.scoring.packing import RowShape
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy

@@ -8,16 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.engine.trie import trie_of
-from pytest_evals.models.hf.scoring.attention_masks import masks
 from pytest_evals.models.hf.scoring.packing import (
     PrefixGroup,
     RowShape,
     groups_of,
     lay_out,
+    masks,
     pack,
 )
-from pytest_evals.models.tokens.spans import ScoredSpan
+from pytest_evals.models.tokens.spans import ScoredSpan, trie_of
 
 NONE = np.zeros(0, dtype=np.int32)
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)

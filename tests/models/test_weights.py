@@ -146,7 +146,7 @@ def test_a_map_of_devices_gives_the_same_numbers(saved_model, opened, ask):
 def test_a_missing_library_is_named_with_its_extra(
     argument, library, message, saved_model, monkeypatch
 ):
-    from pytest_evals.models.hf import weights
+    from pytest_evals.models.hf import loader as weights
 
     real = weights.find_spec
     monkeypatch.setattr(

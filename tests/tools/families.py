@@ -25,7 +25,7 @@ import torch
 import transformers
 from transformers.models.auto import modeling_auto
 
-from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.device_memory import BatchBudget
 from pytest_evals.models.engine.scorer import ScoringStrategy
 from pytest_evals.models.hf.forward import Forward, TokenCounts, sees_later_tokens
 from pytest_evals.models.hf.scoring import strategies

@@ -53,8 +53,7 @@ def _import_libraries(spec: ModelSpec) -> None:
 
 
 def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
-    """JSON values that are equal for encoders with equal embeddings; ``None`` if the
-    files are unknown."""
+    """JSON values, equal for equal embeddings; ``None`` if files are unknown."""
     settings = read_settings(spec)
     model = provenance(settings.target, settings.revision, hash_file)
     if model is None:

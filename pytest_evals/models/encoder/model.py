@@ -37,8 +37,7 @@ class Encoder(Model):
     is_deterministic = True
 
     def __init__(self, name: str, settings: EncoderSettings) -> None:
-        """Load the model. Raises ``ModelError`` if it cannot be loaded, or is pooled in
-        another way."""
+        """Load the model, or ``ModelError``: it fails, or is pooled in another way."""
         self.name, self._settings = name, settings
         source: dict[str, Any] = {
             "pretrained_model_name_or_path": path_of(settings.target),

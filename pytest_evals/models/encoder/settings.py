@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 
-POOLING_FILE = "1_Pooling/config.json"
-"""Where sentence-transformers stores how token embeddings are combined."""
+POOLING_FILE = "1_Pooling/config.json"  # The pooling of sentence-transformers
 POOLINGS = ("mean", "cls", "last")
 _REFUSED = {
     "dtype": "encoders compute in float32",
@@ -41,7 +40,6 @@ class EncoderSettings:
 
 
 def read_settings(spec: ModelSpec) -> EncoderSettings:
-    """The settings of a spec. Raises ``OptionError`` if an argument is unknown or has a
-    bad value."""
+    """The settings of a spec, or ``OptionError`` for an unknown or bad argument."""
     given = Arguments("encoder").read(spec, EncoderSettings, _REFUSED)
     return EncoderSettings(target=spec.target, **given)

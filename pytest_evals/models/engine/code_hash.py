@@ -72,8 +72,7 @@ def hash_of(sources: Iterable[str]) -> str:
 
 
 def computing_sources(root: str, package: Path) -> dict[str, str]:
-    """The module ``root`` and all modules that it imports: name → source without
-    comments and docstrings."""
+    """A module and all that it imports: name → source without comments."""
     found: dict[str, str] = {}
     waiting = [root]
     while waiting:
@@ -159,8 +158,7 @@ def _import_lines(match: re.Match[str]) -> str:
 
 
 LIBRARIES = ("tokenizers", "torch", "transformers")
-_FILES = {"target", "revision", "tokenizer"}
-"""Settings that are part of the fingerprint as the content of files."""
+_FILES = {"target", "revision", "tokenizer"}  # Settings whose files' content is hashed
 
 
 def engine_fingerprint(

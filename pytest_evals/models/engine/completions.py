@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_evals.core.request import TOOLS, Generate, Response
+from pytest_evals.core.request import TOOLS, Generate, Request, Response
 from pytest_evals.models.tokens.chat_template import template_text
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.tokens.tool_calls import (
@@ -37,9 +37,8 @@ class StopStrings:
         # A token with text is a byte or more, and a tokenizer may drop a space at the
         # start of a text.
         self._span = max((len(s.encode()) + 4 for s in strings), default=0)
-        if any(
-            BROKEN in s for s in strings
-        ):  # a part of a character decodes to it, too
+        # A part of a character decodes to it, too.
+        if any(BROKEN in s for s in strings):
             self._span = sys.maxsize
         last = {s[-1] for s in strings}
         # A blank is shown or not according to the tokens around it.
@@ -81,40 +80,44 @@ class StopStrings:
         return known
 
 
-class AnswerText(NamedTuple):
+class Completion(NamedTuple):
     """The text of a completion."""
 
     text: str  # What follows the model's thinking; all of it without a mark
     has_mark: bool  # Whether the mark that ends the thinking occurs
+    is_cut: bool  # Whether the text was cut at a stop string
 
 
-def answer_text(
+def completion_of(
     encoder: RequestEncoder,
+    request: Generate,
     tokens: Sequence[int],
+    ends: Collection[int | None],
     mark: str,
-    *,
-    specials: bool = False,
-) -> AnswerText:
+) -> Completion:
     """The completion without the model's thinking (lm-eval 0.4.13,
-    ``HFLM.generate_until``). ``mark``: the string, or the id as digits, that ends the
-    thinking; empty for none. ``specials``: whether special tokens are part of the
-    text."""
-    text = encoder.decode(tokens, specials)
-    if not mark:
-        return AnswerText(text, False)
-    after = text.split(mark)[1:]
-    if mark.isdigit():
-        ends = [i for i, token in enumerate(tokens) if token == int(mark)]
-        after = [encoder.decode(tokens[i + 1 :], specials) for i in ends[-1:]]
-    return AnswerText((after[-1] if after else text).lstrip(), bool(after))
+    ``HFLM.generate_until``) and what follows its stop strings. ``ends``: ids of
+    end-of-sequence tokens. ``mark``: the string, or the id as digits, that ends the
+    thinking; empty for none."""
+    specials = keeps_special_tokens(request)
+    if specials and tokens and tokens[-1] in ends:
+        tokens = tokens[:-1]
+    text, after = encoder.decode(tokens, specials), list[str]()
+    if mark:
+        after = text.split(mark)[1:]
+        if mark.isdigit():
+            places = [i for i, token in enumerate(tokens) if token == int(mark)]
+            after = [encoder.decode(tokens[i + 1 :], specials) for i in places[-1:]]
+        text = (after[-1] if after else text).lstrip()
+    shown = cut_at_stops(text, (*request.stop, encoder.end_text))
+    return Completion(shown, bool(after), shown != text)
 
 
 def cut_at_stops(text: str, stops: Iterable[str]) -> str:
     """The string before its stop strings, applied in order (lm-eval 0.4.13,
     ``models/utils.py``, ``postprocess_generated_text``)."""
-    for stop in stops:
-        if stop:
-            text = text.split(stop)[0]
+    for stop in filter(None, stops):
+        text = text.split(stop)[0]
     return text
 
 
@@ -134,10 +137,12 @@ class ToolReplies:
     def _parser(self) -> ToolFormat | None:
         return parser_of(template_text(self._tokenizer, has_tools=True))
 
-    def read(self, request: Generate, response: Response) -> Response:
+    def read(self, request: Request, response: Response) -> Response:
         """Return a response with its calls, and without them in its text. ``response``:
         its text has special tokens if the request has tools."""
-        if response.error or not keeps_special_tokens(request):
+        if response.error or not isinstance(request, Generate):
+            return response
+        if not keeps_special_tokens(request):
             return response
         if self._parser is None:
             self._is_unknown = True

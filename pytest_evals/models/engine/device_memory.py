@@ -1,16 +1,21 @@
-"""The device: its name, free memory and out-of-memory errors."""
+"""The device: its name, free memory, out-of-memory errors, and batches that fit."""
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
+
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 R = TypeVar("R")
 
@@ -44,8 +49,7 @@ def or_none(run: Callable[[], R]) -> R | None:
 
 
 def retried(run: Callable[[], R]) -> R:
-    """The result of ``run``; if memory ran out, unused memory is freed first and
-    ``run`` repeated once."""
+    """The result of ``run``, repeated once after unused memory was freed."""
     found = or_none(run)
     return run() if found is None else found
 
@@ -73,8 +77,7 @@ def devices_of(model: Any) -> list[torch.device]:
 
 
 def free_bytes(devices: Iterable[torch.device]) -> int | None:
-    """Available bytes on the fullest of these devices, including PyTorch's pool;
-    ``None`` if unknown."""
+    """Available bytes on the fullest device, pool included; ``None`` if unknown."""
     found = [_free(device) for device in devices]
     return min((n for n in found if n is not None), default=None)
 
@@ -169,3 +172,104 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return platform.machine()
+
+
+T = TypeVar("T")
+
+CPU_TOKENS = 8192
+MOST_TOKENS = 131_072
+SMALLEST_PART = 64  # Minimum prefill chunk of a long sequence in tokens
+FITTING_BATCHES = 16  # Consecutive successful batches after which the limit is doubled
+
+
+class BatchBudget:
+    """Maximum of tokens, padding included, and rows of a batch. If memory runs out, the
+    limit is halved; after some successful batches it grows again."""
+
+    def __init__(self, tokens: int, rows: int = 0) -> None:
+        """``rows`` is the maximum of rows, 0 for no limit."""
+        self.tokens = tokens
+        self._most = tokens
+        self._rows = rows
+        self._fitting = 0
+
+    def take(self, costs: Sequence[int], start: int) -> int:
+        """Number of items from ``start`` in the next batch, at least one.
+
+        ``costs`` are tokens; each row is padded to the longest one.
+        """
+        widest = 0
+        for end in range(start, len(costs)):
+            widest = max(widest, costs[end])
+            n = end - start + 1
+            if n > 1 and (n * widest > self.tokens or (self._rows and n > self._rows)):
+                return n - 1
+        return len(costs) - start
+
+    def shrink(self, tokens: int) -> None:
+        """Halve the limit after a batch of ``tokens`` did not fit."""
+        self.tokens = max(1, tokens // 2)
+        self._fitting = 0
+
+    def grow(self) -> None:
+        """Record a successful batch."""
+        self._fitting += 1
+        if self._fitting >= FITTING_BATCHES and self.tokens < self._most:
+            self.tokens = min(self._most, self.tokens * 2)
+            self._fitting = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[T, R]):
+    """Items that ran together."""
+
+    items: Sequence[T]
+    result: R | InvalidRequestError  # Their result, or the error of a single item
+    elapsed_s: float  # Seconds it took
+
+
+def in_batches(
+    items: Sequence[T],
+    costs: Sequence[int],
+    run: Callable[[Sequence[T]], R],
+    budget: BatchBudget,
+) -> Iterator[Batch[T, R]]:
+    """Run all items in order; yields each batch as it finishes.
+
+    Sort items by length, the longest first: batches are evenly filled, and a batch that
+    does not fit is detected early.
+    """
+    start = 0
+    while start < len(items):
+        n = budget.take(costs, start)
+        batch = items[start : start + n]
+        began = time.perf_counter()
+        result: R | InvalidRequestError | None = or_none(partial(run, batch))
+        if result is None:
+            widest = max(costs[start : start + n])
+            budget.shrink(n * widest)
+            if n > 1:
+                continue
+            result = InvalidRequestError(
+                f"{widest} tokens do not fit into the device's memory"
+            )
+        else:
+            budget.grow()
+        yield Batch(batch, result, time.perf_counter() - began)
+        start += n
+
+
+def default_tokens(model: Any, bytes_per_token: int) -> int:
+    """Default token limit: half of the free memory of the fullest device.
+    ``bytes_per_token``: memory per token during a forward pass."""
+    free = None if model.device.type == "cpu" else free_bytes(devices_of(model))
+    if free is None:
+        return CPU_TOKENS
+    return min(MOST_TOKENS, max(1, power_of_two(free // 2 // bytes_per_token)))
+
+
+def power_of_two(n: int) -> int:
+    """The largest power of two up to ``n``, 0 for 0. Budgets are rounded to it: results
+    in half precision depend on the batches, which should not change with every megabyte
+    that another process uses."""
+    return 1 << n.bit_length() >> 1

@@ -26,6 +26,7 @@ from pytest_evals.models.tokens.request_encoder import (
     RequestEncoder,
     TokenPair,
 )
+from pytest_evals.models.tokens.spans import common_length
 
 Key = Loglikelihood | Rolling | Prompt
 """The part of a request that is encoded: only the prompt for generation requests."""
@@ -171,19 +172,12 @@ def _packed(values: Sequence[tuple[Ids, Ids]]) -> bytes:
         if not prompts or prompt is not prompts[-1]:
             prompts.append(prompt)
         owners.append(len(prompts) - 1)
-    shared = [0, *(_n_common(one, other) for one, other in pairwise(prompts))]
+    shared = [0, *(common_length(one, other) for one, other in pairwise(prompts))]
     new = [one[n:] for one, n in zip(prompts, shared, strict=True)]
     ends = [continuation for _, continuation in values]
     counts = [len(prompts), *shared, *map(len, new), *owners, *map(len, ends)]
     raw = np.concatenate([np.array(counts, np.int32), *new, *ends]).tobytes()
     return sha256(raw).digest() + raw
-
-
-def _n_common(one: Ids, other: Ids) -> int:
-    """Number of equal ids at the start."""
-    n = min(len(one), len(other))
-    differ = one[:n] != other[:n]
-    return int(differ.argmax()) if differ.any() else n
 
 
 def _unpacked(data: bytes, n: int, limit: int) -> list[tuple[Ids, Ids]] | None:

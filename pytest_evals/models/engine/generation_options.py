@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformers import GenerationConfig
 
@@ -95,11 +95,6 @@ _REFUSED = {
 """Options that cannot be passed to ``generate``, with the reason."""
 
 
-class _OptionRule(NamedTuple):
-    words: str
-    allows: Callable[[Any], bool]
-
-
 def _is_number(value: Any) -> bool:
     # True is an int to Python, but is a mistake here.
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
@@ -110,47 +105,38 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_SHARE = _OptionRule(
-    "a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1
-)
-_COUNT = _OptionRule("a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0)
-_RULES: Mapping[str, _OptionRule] = {
-    "do_sample": _OptionRule("true or false", lambda v: isinstance(v, bool)),
-    "temperature": _OptionRule(
-        "a number, 0 or more", lambda v: _is_number(v) and v >= 0
-    ),
-    "repetition_penalty": _OptionRule(
-        "a number above 0", lambda v: _is_number(v) and v > 0
-    ),
+_Rule = tuple[str, Callable[[Any], bool]]
+_SHARE: _Rule = "a number above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1
+_COUNT: _Rule = "a whole number, 0 or more", lambda v: _is_whole(v) and v >= 0
+_POSITIVE: _Rule = "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+_RULES: Mapping[str, _Rule] = {
+    "do_sample": ("true or false", lambda v: isinstance(v, bool)),
+    "temperature": ("a number, 0 or more", lambda v: _is_number(v) and v >= 0),
+    "repetition_penalty": ("a number above 0", lambda v: _is_number(v) and v > 0),
     "no_repeat_ngram_size": _COUNT,
     "top_k": _COUNT,
     "top_p": _SHARE,
-    "min_p": _OptionRule(
-        "a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1
-    ),
+    "min_p": ("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1),
     "typical_p": _SHARE,
-    "num_beams": _OptionRule(
-        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
+    "num_beams": _POSITIVE,
+    "length_penalty": ("a number", _is_number),
+    "early_stopping": (
+        "true, false or 'never'",
+        lambda v: isinstance(v, bool) or v == "never",
     ),
-    "length_penalty": _OptionRule("a number", _is_number),
-    "early_stopping": _OptionRule(
-        "true, false or 'never'", lambda v: isinstance(v, bool) or v == "never"
-    ),
-    "max_length": _OptionRule(
-        "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
-    ),
+    "max_length": _POSITIVE,
     "top_logprobs": _COUNT,
-    SEED: _OptionRule("a whole number", _is_whole),
-    "num_return_sequences": _OptionRule("1", lambda v: _is_whole(v) and v == 1),
+    SEED: ("a whole number", _is_whole),
+    "num_return_sequences": ("1", lambda v: _is_whole(v) and v == 1),
 }
-"""transformers checks the values of other options."""
+"""Valid values of options: description and test. transformers checks those of
+others."""
 
 _OFF: tuple[Any, ...] = (None, False, 0, 1.0, (), [])  # Values that disable an option
 
 
 def without_tools(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without the tools, which are part of the prompt, and without the defaults
-    of servers for them."""
+    """Options without tools, which are in the prompt, and servers' defaults."""
     return {
         name: value
         for name, value in options.items()
@@ -201,9 +187,9 @@ def unknown(options: Mapping[str, Any]) -> str:
 def bad_value(settings: Mapping[str, Any]) -> str:
     """Error message for the first invalid value; empty if all are valid."""
     for name, value in settings.items():
-        rule = _RULES.get(name)
-        if rule and value is not None and not rule.allows(value):
-            return f"{name} is {value!r}; it must be {rule.words}"
+        words, allows = _RULES.get(name, ("", bool))
+        if words and value is not None and not allows(value):
+            return f"{name} is {value!r}; it must be {words}"
     return ""
 
 

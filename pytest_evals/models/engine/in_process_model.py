@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from pytest_evals.models.engine.encoding_cache import (
     Key,
 )
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
-from pytest_evals.models.prefetch import Answer, BatchModel, Prefetch
+from pytest_evals.models.prefetch import Answer, AnswerBatches, BatchModel, Prefetch
 from pytest_evals.models.tokens.encoder import Ids, chunks
 from pytest_evals.models.tokens.loader import first_tokens
 from pytest_evals.models.tokens.request_encoder import (
@@ -61,27 +62,24 @@ class _Job(NamedTuple):
     parts: Prefetch[Mapping[Key, Encoded]]
 
 
+@dataclass(slots=True)
 class PendingRequests:
     """Requests with their announced encodings."""
 
-    def __init__(
-        self, encode: Encode, requests: Sequence[Request], coming: _Job | None
-    ) -> None:
-        """``coming`` is awaited when the ids are needed."""
-        self._encode = encode
-        self._requests = requests
-        self._coming = coming
+    encode: Encode
+    requests: Sequence[Request]
+    coming: _Job | None  # Awaited when the ids are needed
 
     def encoded(self) -> EncodedRequests:
         """The ids of each request."""
-        keys = [_key(request) for request in self._requests]
+        keys = [_key(request) for request in self.requests]
         found: dict[Key, Encoded] = {}
-        if self._coming is not None:
-            for part in self._coming.parts:
+        if self.coming is not None:
+            for part in self.coming.parts:
                 found.update(part)
-            self._coming = None
+            self.coming = None
         missing = [key for key in dict.fromkeys(keys) if key not in found]
-        fresh = self._encode(missing)
+        fresh = self.encode(missing)
         if len(missing) < len(keys):  # else these are the ids of all, in their order
             found.update(zip(missing, fresh, strict=True))
             fresh = [found[key] for key in keys]
@@ -110,8 +108,7 @@ class BackgroundEncoder:
         self._encode = EncodingCache(self._encoder, files, self._encode)
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """Start encoding these requests; discards requests announced before and not
-        taken."""
+        """Start to encode these instead of those announced before and not taken."""
         self.close()
         keys = dict.fromkeys(map(_key, requests))
         pieces = chunks(keys, size_of, PIECE)
@@ -188,13 +185,9 @@ class InProcessModel(BatchModel):
         ``ModelError`` if the engine fails or cannot generate text as configured."""
         if "first_tokens" not in self._info:
             self._info = {**self._info, **first_tokens(self._encoder, requests)}
-        shown = {i: one for i, one in enumerate(requests) if shows_images(one)}
-        texts = (
-            [one for one in requests if not shows_images(one)] if shown else requests
-        )
-        batches = self._answer(texts, self._expected.take(texts))
-        if shown:
-            batches = self._mixed(batches, shown, len(requests))
+        texts = {i: one for i, one in enumerate(requests) if not shows_images(one)}
+        known = self._expected.take([*texts.values()])
+        batches = self._inferred(requests, [*texts], known)
         settings = partial(inference_thread, self._device)
         return self._answers(requests, batches, settings if self.works_ahead else None)
 
@@ -219,44 +212,32 @@ class InProcessModel(BatchModel):
         del self._encoder, self._expected
         self._tools.close()
 
-    def _mixed(
-        self,
-        texts: Iterator[Sequence[Answer]],
-        shown: Mapping[int, Request],
-        n_requests: int,
-    ) -> Iterator[Sequence[Answer]]:
-        """Responses to requests of which some have images. ``texts``: responses to the
-        others, by their position among these. ``shown``: those with images, by
-        position."""
-        places = [i for i in range(n_requests) if i not in shown]
-        for batch in texts:
-            yield [(places[i], response) for i, response in batch]
+    def _inferred(
+        self, requests: Sequence[Request], places: Sequence[int], known: PendingRequests
+    ) -> AnswerBatches:
+        """Responses to texts, whose positions are ``places``, and then to images."""
+        for batch in self._answer(known):
+            yield [
+                (places[i], self._tools.read(known.requests[i], one))
+                for i, one in batch
+            ]
+        shown = {i: one for i, one in enumerate(requests) if shows_images(one)}
         if any(isinstance(one, Generate) for one in shown.values()):
             self._check_generation()
-        for batch in self._answer_images(shown):
-            yield [(i, self._with_calls(shown[i], one)) for i, one in batch]
+        for batch in self._answer_images(shown) if shown else ():
+            yield [(i, self._tools.read(shown[i], one)) for i, one in batch]
 
-    def _with_calls(self, request: Request, response: Response) -> Response:
-        if not isinstance(request, Generate):
-            return response
-        return self._tools.read(request, response)
-
-    def _answer_images(
-        self, requests: Mapping[int, Request]
-    ) -> Iterator[Sequence[Answer]]:
+    def _answer_images(self, requests: Mapping[int, Request]) -> AnswerBatches:
         yield [(i, Response(error=TEXT_ONLY)) for i in requests]
 
-    def _answer(
-        self, requests: Sequence[Request], known: PendingRequests
-    ) -> Iterator[Sequence[Answer]]:
-        texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
+    def _answer(self, known: PendingRequests) -> AnswerBatches:
+        texts = {i: r for i, r in enumerate(known.requests) if isinstance(r, Generate)}
         if texts:
             self._check_generation()
         asked = known.encoded()
         yield [(i, Response(error=str(why))) for i, why in asked.refused.items()]
         yield from self._scorer.answer(asked.pairs, asked.texts)
-        for batch in self._generate(texts, asked.prompts):
-            yield [(i, self._tools.read(texts[i], one)) for i, one in batch]
+        yield from self._generate(texts, asked.prompts)
 
     def _check_generation(self) -> None:
         """Raise if text cannot be generated, before anything is run."""
@@ -264,4 +245,4 @@ class InProcessModel(BatchModel):
     @abstractmethod
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Any]
-    ) -> Iterator[Sequence[Answer]]: ...
+    ) -> AnswerBatches: ...

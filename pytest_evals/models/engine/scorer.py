@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pytest_evals.core.request import Response
-from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.engine.device_memory import BatchBudget
+from pytest_evals.models.prefetch import Answer, AnswerBatches
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
@@ -29,11 +29,13 @@ class SpanScore(NamedTuple):
     finite: bool  # Whether all logits were finite
 
 
+SpanResult = SpanScore | InvalidRequestError
+
+
 class ScoredBatch(NamedTuple):
     """Results of spans that ran in one batch."""
 
-    scored: dict[int, SpanScore | InvalidRequestError]
-    """Position of a span → its score or error."""
+    scored: dict[int, SpanResult]  # By the position of a span
     elapsed_s: float  # Seconds it took
 
 
@@ -46,11 +48,9 @@ class ScoringStrategy(Protocol):
         self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
-        ...
 
     def forget(self) -> None:
         """Free memory that is cached between calls."""
-        ...
 
 
 class StrategyChoice(NamedTuple):
@@ -77,6 +77,17 @@ class _Open:
     greedy: bool = True
     elapsed_s: float = 0.0
     error: str = ""
+
+    def add(self, scored: SpanResult, share: float) -> None:
+        self.n_left -= 1
+        self.elapsed_s += share
+        if isinstance(scored, InvalidRequestError):
+            self.error = str(scored)
+        elif not scored.finite:
+            self.error = NOT_A_NUMBER
+        else:
+            self.logprob += scored.logprob
+            self.greedy = self.greedy and scored.greedy
 
     def response(self) -> Response:
         if self.error:
@@ -127,7 +138,7 @@ class LoglikelihoodScorer:
 
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
-    ) -> Iterator[Sequence[Answer]]:
+    ) -> AnswerBatches:
         """Responses with the positions of their requests, batch by batch. ``pairs``:
         continuations after their contexts, by position. ``texts``: whole texts, by
         position."""
@@ -142,7 +153,7 @@ class LoglikelihoodScorer:
             finished: list[Answer] = []
             for i, scored in done.scored.items():
                 request = work.open[work.owners[i]]
-                _close(request, scored, share)
+                request.add(scored, share)
                 if request.n_left == 0:
                     finished.append((work.owners[i], request.response()))
             yield finished
@@ -153,11 +164,6 @@ class LoglikelihoodScorer:
 
     def _work(self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]) -> _Work:
         work = _Work([], [], {}, {})
-        self._add_pairs(work, pairs)
-        self._add_texts(work, texts)
-        return work
-
-    def _add_pairs(self, work: _Work, pairs: Mapping[int, TokenPair]) -> None:
         for position, pair in pairs.items():
             span = span_of(pair, self._pair_length)
             if isinstance(span, InvalidRequestError):
@@ -170,22 +176,20 @@ class LoglikelihoodScorer:
                 n_truncated=span.n_truncated,
             )
             work.add(position, [span], request)
-
-    def _add_texts(self, work: _Work, texts: Mapping[int, Ids]) -> None:
         first = self._encoder.prefix()
         for position, ids in texts.items():
             if isinstance(first, InvalidRequestError):
                 work.refused[position] = Response(error=str(first))
-                continue
-            if len(ids) == 0:
+            elif len(ids) == 0:
                 # The empty document has probability 1.
                 work.refused[position] = Response(logprob=0.0)
-                continue
-            if ids[0] == first[0]:
-                self.notes[_BEGUN_TWICE] = None
-            spans = windows_of(ids, int(first[0]), self._max_length)
-            request = _Open(n_left=len(spans), n_tokens=len(ids), rolling=True)
-            work.add(position, spans, request)
+            else:
+                if ids[0] == first[0]:
+                    self.notes[_BEGUN_TWICE] = None
+                spans = windows_of(ids, int(first[0]), self._max_length)
+                request = _Open(n_left=len(spans), n_tokens=len(ids), rolling=True)
+                work.add(position, spans, request)
+        return work
 
 
 _BEGUN_TWICE = (
@@ -193,17 +197,3 @@ _BEGUN_TWICE = (
     "after itself is part of their numbers, as in lm-eval; add_bos_token=false leaves "
     "it out"
 )
-
-
-def _close(
-    request: _Open, scored: SpanScore | InvalidRequestError, share: float
-) -> None:
-    request.n_left -= 1
-    request.elapsed_s += share
-    if isinstance(scored, InvalidRequestError):
-        request.error = str(scored)
-    elif not scored.finite:
-        request.error = NOT_A_NUMBER
-    else:
-        request.logprob += scored.logprob
-        request.greedy = request.greedy and scored.greedy

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}
-"""Maximum of float32 logits in memory at a time."""
+CHUNK_ELEMENTS = {"cuda": 2**28, "cpu": 2**24}  # Float32 logits in memory at a time
 
 
 class LogitsChunk(NamedTuple):
@@ -43,7 +42,7 @@ class AttentionView:
     """Context in which a model is called, with another attention function."""
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of the model's ``forward``."""
+        """Keyword arguments of ``forward`` of models that take positions."""
         given = {
             "attention_mask": self.mask,
             "position_ids": self.positions,
@@ -95,6 +94,18 @@ class Forward:
                 start, (self.head(part) if self.picks_hidden else part).float()
             )
 
+    def logits(
+        self, ids: Tensor, places: Tensor, view: AttentionView | None = None
+    ) -> Tensor:
+        """(P, V) float32 of the places that are few enough for one chunk."""
+        return torch.cat([part.logits for part in self(ids, places, view)])
+
+    def after(self, past: Any, mask: Tensor | None, positions: Tensor) -> AttentionView:
+        """The view of tokens after those of a cache. The (B, K) mask, 0 for padding,
+        and the (B, T) positions may be on the CPU."""
+        mask = None if mask is None else mask.to(self.device)
+        return AttentionView(mask=mask, positions=positions.to(self.device), past=past)
+
     def remember(self, ids: Tensor, view: AttentionView) -> None:
         """Process tokens only to fill the view's cache."""
         with view.attention(self.model):
@@ -103,20 +114,16 @@ class Forward:
 
     def _arguments(self, view: AttentionView) -> dict[str, Any]:
         given = view.arguments()
+        if not self.takes_positions:
+            given.pop("position_ids", None)
         if self._cache_name and view.past is not None:
             # transformers, ``MambaForCausalLM``
             given[self._cache_name] = given.pop("past_key_values")
         return given
 
     def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
-        def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return (_at(inputs[0], places)[None], *inputs[1:])
-
-        handle = self.head.register_forward_pre_hook(pick)
-        try:
+        with _changed_input(self.head, lambda states: _at(states, places)[None]):
             logits: Tensor = self.model(input_ids=ids, **given).logits
-        finally:
-            handle.remove()
         return logits.flatten(0, 1)
 
     def _picks_before(self) -> bool:
@@ -177,22 +184,19 @@ def _is_body_and_head(model: Any) -> bool:
         except (AttributeError, TypeError, RuntimeError):
             return False
         theirs = model(input_ids=ids, use_cache=False).logits
-        theirs_loud = _logits_with_scaled_states(model, head, ids, scale)
+        with _changed_input(head, lambda states: states * scale):
+            theirs_loud = model(input_ids=ids, use_cache=False).logits
     return _near(model, mine, theirs) and _near(model, loud, theirs_loud)
 
 
-def _logits_with_scaled_states(
-    model: Any, head: Any, ids: Tensor, scale: float
-) -> Tensor:
-    def scaled(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (inputs[0] * scale, *inputs[1:])
-
-    handle = head.register_forward_pre_hook(scaled)
+@contextmanager
+def _changed_input(head: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Change the hidden states that a model's head gets."""
+    handle = head.register_forward_pre_hook(lambda _, x: (change(x[0]), *x[1:]))
     try:
-        logits: Tensor = model(input_ids=ids, use_cache=False).logits
+        yield
     finally:
         handle.remove()
-    return logits
 
 
 def _some_ids(model: Any) -> Tensor:
@@ -229,8 +233,7 @@ class TokenCounts:
         self.n_padding = 0  # Number of padding tokens
 
     def add(self, n_read: int, n_useful: int) -> None:
-        """Add a forward pass of ``n_read`` tokens, of which ``n_useful`` are not
-        padding."""
+        """Add a pass over ``n_read`` tokens, of which ``n_useful`` are not padding."""
         self.n_read += n_read
         self.n_padding += n_read - n_useful
 

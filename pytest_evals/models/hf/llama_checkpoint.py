@@ -89,8 +89,7 @@ WITHOUT_EFFECT = {
 }
 OFF = {"attention_bias", "mlp_bias"}  # Settings that must be false or missing
 DTYPES = {"bfloat16", "float16", "float32"}
-INV_FREQ = "rotary_emb.inv_freq"
-"""End of the names of weights that follow from the settings."""
+INV_FREQ = "rotary_emb.inv_freq"  # End of names of weights that follow from settings
 ROPES = {
     "default": {"rope_theta"},
     "llama3": {
@@ -265,8 +264,7 @@ def _file(settings: HfSettings, name: str, revision: str) -> Path | None:
 
 
 def _files(settings: HfSettings, names: list[str], revision: str) -> Sequence[str]:
-    """Files of the model, downloaded if needed; empty if one of them is not
-    available."""
+    """Files of the model, downloaded if needed; empty if one is not available."""
     try:
         found = cached_files(
             path_of(settings.target),

@@ -6,16 +6,17 @@ Has no global state: no seed is set, and several models may be open at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
 from pytest_evals.models.checkpoint import hash_file
-from pytest_evals.models.engine.batches import BatchBudget, default_tokens
 from pytest_evals.models.engine.device_memory import (
+    BatchBudget,
     create_blas_handle,
+    default_tokens,
     devices_of,
     release,
 )
@@ -36,7 +37,7 @@ from pytest_evals.models.hf.loader import describe, load
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.strategies import choose_strategy
 from pytest_evals.models.hf.settings import HfSettings, fingerprint
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.prefetch import AnswerBatches
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
@@ -45,8 +46,7 @@ class HfModel(InProcessModel):
     """A causal language model."""
 
     def __init__(self, name: str, settings: HfSettings) -> None:
-        """Load the model and run self-tests. Raises ``ModelError`` if it cannot be
-        loaded, or is not causal."""
+        """Load and test the model, or ``ModelError``: it fails, or is not causal."""
         loaded = load(settings)
         model = loaded.model
         create_blas_handle(model.device)
@@ -99,14 +99,12 @@ class HfModel(InProcessModel):
 
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[Sequence[Answer]]:
+    ) -> AnswerBatches:
         if texts:
             self._scorer.forget()
         return self._engine.answer(texts, prompts)
 
-    def _answer_images(
-        self, requests: Mapping[int, Request]
-    ) -> Iterator[Sequence[Answer]]:
+    def _answer_images(self, requests: Mapping[int, Request]) -> AnswerBatches:
         if self._images is None:
             return super()._answer_images(requests)
         self._scorer.forget()
@@ -119,8 +117,7 @@ class HfModel(InProcessModel):
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """Token counts: ``n_read`` tokens were processed, of which ``n_padding`` were
-        padding."""
+        """Tokens processed, ``n_read``, and those of them that were padding."""
         return self._counters.as_mapping()
 
     @property

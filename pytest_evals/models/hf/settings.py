@@ -15,28 +15,15 @@ from pytest_evals.models.engine.code_hash import (
     library_version,
     values_of,
 )
-from pytest_evals.models.folders import (
-    NO_TOOLS,
-    check_folder,
-    ignores_tools,
-    lacks_image_processor,
-)
+from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, one_of, whole
 from pytest_evals.models.tokens.settings import (
     TOKENIZATIONS,
     ImageSettings,
     TokenizerSettings,
-    check_images,
-    check_thinking,
-    why_thinking_unfit,
 )
 
-_NO_IMAGES = (
-    "the hf: model reads texts (it has no preprocessor_config.json), and a task shows "
-    "images\n  fix: choose an image-text-to-text model, or leave the task out with -k "
-    "or --evals-tasks"
-)
 _COUNT = whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
 ATTENTION = (
@@ -78,8 +65,7 @@ def _device(kind: Arguments, name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HfSettings(ImageSettings):
-    """Loading and inference settings of a Hugging Face model; the fields are the
-    arguments."""
+    """Loading and inference settings; the fields are the arguments."""
 
     tokenization: str = argument(one_of(TOKENIZATIONS), "lm_eval")
     dtype: str = argument(_dtype, "auto")
@@ -96,8 +82,7 @@ class HfSettings(ImageSettings):
     """Which attention transformers uses; empty for its default."""
     device_map: str = argument(one_of(MAPS), "")
     """Distribution of weights over several devices; empty for one device."""
-    peft: str = argument(Arguments.text, "")
-    """Folder or name of an adapter; empty for none."""
+    peft: str = argument(Arguments.text, "")  # Folder or name of an adapter
     load_in_8bit: bool = argument(Arguments.flag, False)
     """Whether bitsandbytes quantises the weights to 8 bits."""
     load_in_4bit: bool = argument(Arguments.flag, False)  # Or to 4
@@ -112,28 +97,19 @@ class HfSettings(ImageSettings):
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
-    settings = read_settings(spec)
-    if needs.images and lacks_image_processor(settings.target):
-        return _NO_IMAGES
-    if needs.tools and ignores_tools(settings.tokenizer or settings.target):
-        return NO_TOOLS
-    return why_thinking_unfit(settings, needs)
+    return read_settings(spec).why_unfit("hf", needs)
 
 
 def check_hf(spec: ModelSpec) -> None:
-    """Check a spec. Raises ``OptionError`` as :func:`read_settings`, or if a local path
-    holds no model."""
+    """As :func:`read_settings`; a local path without a model is an error too."""
     settings = read_settings(spec)
-    check_folder(settings.target)
-    if settings.tokenizer:
-        check_folder(settings.tokenizer, needed="tokenizer_config.json")
+    settings.check_folders()
     if settings.peft:
         check_folder(settings.peft, needed="adapter_config.json")
 
 
 def read_settings(spec: ModelSpec) -> HfSettings:
-    """The settings of a spec. Raises ``OptionError`` if an argument is unknown or has a
-    bad value."""
+    """The settings of a spec, or ``OptionError`` for an unknown or bad argument."""
     given = Arguments("hf").read(spec, HfSettings, REFUSED)
     settings = HfSettings(target=spec.target, **given)
     _refuse_contradictions(settings)
@@ -157,8 +133,7 @@ def _refuse_contradictions(settings: HfSettings) -> None:
         raise OptionError(
             "the hf model takes one of device and device_map: the map chooses devices"
         )
-    check_images("hf", settings)
-    check_thinking("hf", settings)
+    settings.check("hf")
 
 
 _EXCLUDED = {"batch_size", "batch_tokens", "device", "peft"}

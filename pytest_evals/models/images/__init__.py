@@ -1,2 +1,1 @@
-"""Images in requests to models on this machine: settings, prompts with placeholders,
-and decoding."""
+"""Images in requests to models on this machine."""

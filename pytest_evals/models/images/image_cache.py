@@ -43,8 +43,7 @@ class ImageCache:
         self._images: dict[str, Any] = {}
 
     def images(self, files: Iterable[ImageFile]) -> list[Any]:
-        """PIL images, not to be changed. Raises ``DocumentError`` if one cannot be read
-        or exceeds a limit."""
+        """PIL images, not to be changed; ``DocumentError`` for one that is refused."""
         found = []
         for file in files:
             if file.digest not in self._images:

@@ -38,12 +38,10 @@ class EncodedPrompts(NamedTuple):
 
 
 class ImageProcessor:
-    """A processor of transformers, with its own tokenizer: it may be used in another
-    thread."""
+    """A processor of transformers with its own tokenizer, for any thread."""
 
     def __init__(self, config: Any, settings: ImageSettings) -> None:
-        """Load the processor of a model. Raises ``ModelError`` if it or a library is
-        missing."""
+        """Load a model's processor, or ``ModelError``: it or a library is missing."""
         import transformers
 
         kind: Any = transformers.AutoProcessor
@@ -99,10 +97,11 @@ class ImageProcessor:
             )
         # Processors raise many kinds of exceptions, which all mean the same here.
         except Exception as error:
-            fix = f"write one <image> an image into the prompt ({_counts(prompts)})"
+            n = plural(len(prompts[0].images), "image")
             raise DocumentError(
                 f"the model's processor refuses the prompt: {first_line(error)}\n"
-                f"  fix: {fix}"
+                "  fix: write one <image> an image into the prompt "
+                f"(the document has {n})"
             ) from error
         tensors = {k: v for k, v in found.items() if isinstance(v, Tensor)}
         tensors.pop("labels", None)
@@ -157,8 +156,3 @@ def on_device(
         name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
         for name, value in tensors.items()
     }
-
-
-def _counts(prompts: Sequence[ImagePrompt]) -> str:
-    n = len(prompts[0].images)
-    return f"the document has {plural(n, 'image')}"

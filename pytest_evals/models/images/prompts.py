@@ -9,6 +9,7 @@ Images of lm-eval's tasks are at ``<image>`` in the text, as in lm-eval 0.4.13
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import (
@@ -28,8 +29,7 @@ from pytest_evals.models.tokens.settings import ImageSettings
 from pytest_evals.models.tokens.spans import fit_prompt
 
 TAG = "<image>"  # An image in the text of an lm-eval task
-Parts = list[dict[str, str]]
-"""The content of a message for chat templates: texts and places of images."""
+Parts = list[dict[str, str]]  # A message for chat templates: texts and places of images
 
 
 class ImagePrompt(NamedTuple):
@@ -40,34 +40,24 @@ class ImagePrompt(NamedTuple):
     is_bare: bool  # Whether the text already has the tokenizer's first token
 
 
+@dataclass(slots=True, eq=False)
 class ImagePrompts:
     """Makes prompts of requests."""
 
-    def __init__(
-        self,
-        settings: ImageSettings,
-        placeholder: str,
-        render: Callable[[Sequence[Message]], str],
-        bos: str,
-    ) -> None:
-        """Prepare for a model. ``placeholder``: the placeholder string of an image
-        outside of chats. ``render``: renders a chat whose messages have :data:`Parts`
-        as content. ``bos``: the tokenizer's first string; empty for none."""
-        self._settings = settings
-        self._placeholder = placeholder
-        self._render = render
-        self._bos = bos
-        self.notes: dict[str, None] = {}  # Warnings about the prompts so far
+    settings: ImageSettings
+    placeholder: str  # The placeholder string of an image outside of chats
+    render: Callable[[Sequence[Message]], str]  # Renders a chat of :data:`Parts`
+    bos: str  # The tokenizer's first string; empty for none
+    notes: dict[str, None] = field(default_factory=dict)  # Warnings so far
 
     def of(self, request: Generate | ImageLoglikelihood) -> ImagePrompt:
-        """The prompt of a request. Raises ``DocumentError`` if an image or the chat is
-        invalid."""
+        """The prompt of a request, or ``DocumentError`` for an image or the chat."""
         options = dict(request.options)
         prompt: Prompt = (
             with_tools(request) if isinstance(request, Generate) else request.context
         )
         files = _files(options)
-        most = self._settings.max_images
+        most = self.settings.max_images
         if len(files) > most and LEADING_IMAGES not in options:
             raise DocumentError(
                 f"the request has {len(files)} images; the model's max_images is {most}"
@@ -75,22 +65,22 @@ class ImagePrompts:
         if isinstance(prompt, str):
             text = self._plain(prompt, len(files), options)
         else:
-            text = self._render([*self._chat(prompt, options)])
+            text = self.render([*self._chat(prompt, options)])
         # lm-eval and lighteval let the processor add a second one.
         is_own = PLACED_IMAGES in options
-        is_bare = is_own and bool(self._bos) and text.startswith(self._bos)
+        is_bare = is_own and bool(self.bos) and text.startswith(self.bos)
         return ImagePrompt(text, tuple(files[:most]), is_bare)
 
     def _plain(self, text: str, n: int, options: Mapping[str, Any]) -> str:
         """A text that is not a chat, with placeholders."""
         if LEADING_IMAGES not in options:
-            return text + self._placeholder * n
+            return text + self.placeholder * n
         first, *rest = text.split(TAG)
-        most = self._settings.max_images
-        if len(rest) > most and self._placeholder != TAG:
+        most = self.settings.max_images
+        if len(rest) > most and self.placeholder != TAG:
             self.notes[_KEPT.format(most)] = None
-        kept = "" if self._placeholder == TAG else TAG
-        places = [self._placeholder if i < most else kept for i in range(len(rest))]
+        kept = "" if self.placeholder == TAG else TAG
+        places = [self.placeholder if i < most else kept for i in range(len(rest))]
         return first + "".join(
             place + part for place, part in zip(places, rest, strict=True)
         )
@@ -109,7 +99,7 @@ class ImagePrompts:
 
     def _content(self, number: int, text: str, options: Mapping[str, Any]) -> Parts:
         if LEADING_IMAGES in options:
-            return _tagged(text, self._settings)
+            return _tagged(text, self.settings)
         placed = [one for one in options.get(PLACED_IMAGES, ()) if one[0] == number]
         parts, start = Parts(), 0
         for _, at, *_ in placed:

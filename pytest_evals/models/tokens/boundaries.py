@@ -42,14 +42,12 @@ word would be encoded again with each of its neighbors."""
 SPAN = 192
 """Characters of a part: large enough to be worth a call, small enough that a
 continuation is not encoded with much of its context."""
-SELF_TEST_SPAN = 8
-"""Part size in the self-test; short, so that it covers many boundaries."""
+SELF_TEST_SPAN = 8  # Part size in the self-test; small, for many boundaries
 STEM = 256  # Characters at the end of a context in which the last boundary is searched
 SHORT = 48
 """Characters after which a blank line also ends a part: few-shot examples are separated
 by blank lines and come in different orders."""
-LONGEST_ADDED = 64
-"""Maximum length of an added token in characters; longer ones disable splitting."""
+LONGEST_ADDED = 64  # Characters of an added token; longer ones disable splitting
 _ACROSS = {
     # Bytes as GPT-2 writes them; those of letters beyond ASCII are 128 and higher.
     "Ġ": "[A-Za-z¡-¬®-ÿĢ-Ń]Ġ",
@@ -145,8 +143,7 @@ class PartBoundaries:
             yield words
 
     def stem(self, text: str) -> str:
-        """The end of a text from its last boundary on, with the space; empty if it has
-        none."""
+        """The end of a text from its last boundary's space on; empty without one."""
         start = max(0, len(text) - STEM)
         is_clean = self.is_clean(text[max(0, start - self._reach) :])
         for found in reversed(list(self._boundary.finditer(text, start))):
@@ -251,12 +248,12 @@ def _keeps_words_apart(
     splitters: Sequence[Mapping[str, Any]],
     punctuation: bool,
 ) -> bool:
-    """Whether no token can span a space between letters, or between ``punctuation`` and
-    a letter."""
+    """Whether no token spans a space after a letter, or after ``punctuation``."""
     # What looks for spaces does not find them where they have become something else.
     replaced = any(one.get("pattern") == {"String": " "} for one in normalizers)
     kinds = ("Metaspace",) if replaced else _SPACE_SPLITTERS
-    if any(one["type"] in kinds and _splits(one) for one in splitters):
+    used = [one for one in splitters if one["type"] in kinds]
+    if any(one.get("use_regex", True) and one.get("split", True) for one in used):
         return getattr(inner.model, "dropout", None) is None
     model = inner.model
     if type(model).__name__ != "BPE" or model.dropout is not None:
@@ -274,24 +271,14 @@ def _keeps_words_apart(
     return not re.search("|".join(across), words)
 
 
-def _splits(splitter: Mapping[str, Any]) -> bool:
-    return bool(splitter.get("use_regex", True) and splitter.get("split", True))
-
-
 def _alike(seams: PartBoundaries, encode: Encode) -> bool:
     for text in _nasty():
         first, *rest = seams.parts(text)
         (whole,), (front,) = encode([text], None), encode([first], None)
         (bare,) = encode([first], False)
-        if rest:
-            words = [
-                seams.with_space(word)
-                for part in seams.words(rest, [])
-                for word in part
-            ]
-            parts = [*front, *(i for ids in encode(words, False) for i in ids)]
-        else:
-            parts = front
+        words = [seams.with_space(w) for part in seams.words(rest, []) for w in part]
+        encoded = encode(words, False) if rest else []
+        parts = [*front, *(i for ids in encoded for i in ids)]
         if whole != parts or front[len(front) - len(bare) :] != bare:
             return False
     return True
@@ -331,8 +318,7 @@ def _state(part: Any) -> Mapping[str, Any]:
 
 
 def _flat(state: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The components of a sequence, in order; a single component is a sequence of
-    one."""
+    """The components of a sequence, in order; a single one is a sequence too."""
     if state.get("type") == "Sequence":
         for one in state[key]:
             yield from _flat(one, key)

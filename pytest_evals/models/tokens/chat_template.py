@@ -99,8 +99,7 @@ def _chat_error(error: Exception) -> ChatTemplateError:
 
 @cache
 def _limit_templates() -> None:
-    """Make transformers compile templates in the limited sandbox and clear its
-    cache."""
+    """Make transformers compile templates in the limited sandbox, and anew."""
     from transformers.utils import chat_template_utils as library
 
     if hasattr(library, "ImmutableSandboxedEnvironment"):

@@ -34,9 +34,11 @@ T = TypeVar("T")
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
+_Encoded = tuple[Ids, npt.NDArray[np.int64]]  # Ids of words, number of ids of each word
+
+
 class _Vocabulary(NamedTuple):
-    """By token id: its number of characters in ASCII text, and whether it starts with a
-    space."""
+    """By id: characters of a token in ASCII text, and whether a space is first."""
 
     lengths: npt.NDArray[np.int64]
     spaced: npt.NDArray[np.bool_]
@@ -105,16 +107,13 @@ class WordIds:
         ends = np.cumsum(n_ids, dtype=np.int64) + self._ends[-1]
         self._ends = np.concatenate([self._ends, ends])
 
-    def _singly(self, words: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int64]]:
+    def _singly(self, words: Sequence[str]) -> _Encoded:
         lists = [*self._encode([self._seams.with_space(word) for word in words])]
         n_ids = np.fromiter(map(len, lists), np.int64, len(lists))
         return np.fromiter(chain.from_iterable(lists), np.int32), n_ids
 
-    def _together(
-        self, words: Sequence[str]
-    ) -> tuple[Ids, npt.NDArray[np.int64]] | None:
-        """Ids of words, joined where possible, and the number of ids of each word;
-        ``None`` if the ids may differ from those of single words."""
+    def _together(self, words: Sequence[str]) -> _Encoded | None:
+        """As ``_singly``, joined where possible; ``None`` if the ids may differ."""
         if len(words) < self._least or self._vocabulary is None:
             return None
         seams, ends = self._seams, self._seams.word_ends
@@ -122,7 +121,6 @@ class WordIds:
         if not seams.is_clean(" ".join(words)):
             pairs = zip(words, fits, strict=True)
             fits = [is_fit and seams.is_clean(f" {word} ") for word, is_fit in pairs]
-        is_fit = np.array(fits)
         together = [word for word, fit in zip(words, fits, strict=True) if fit]
         found = self._split(together)
         if found is None:
@@ -130,9 +128,9 @@ class WordIds:
         if len(together) == len(words):
             return found
         rest = [word for word, fit in zip(words, fits, strict=True) if not fit]
-        return _interleaved(found, self._singly(rest), is_fit)
+        return _interleaved(found, self._singly(rest), np.array(fits))
 
-    def _split(self, words: list[str]) -> tuple[Ids, npt.NDArray[np.int64]] | None:
+    def _split(self, words: list[str]) -> _Encoded | None:
         """As ``_together``, for ASCII words that all end at a boundary."""
         vocabulary, seams = self._vocabulary, self._seams
         assert vocabulary is not None, "checked by the caller"
@@ -171,12 +169,9 @@ class WordIds:
 
 
 def _interleaved(
-    one: tuple[Ids, npt.NDArray[np.int64]],
-    other: tuple[Ids, npt.NDArray[np.int64]],
-    is_one: npt.NDArray[np.bool_],
-) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The ids of words from two arrays, and the number of ids of each word. ``is_one``:
-    for each word, whether it is from the first one."""
+    one: _Encoded, other: _Encoded, is_one: npt.NDArray[np.bool_]
+) -> _Encoded:
+    """All words in order. ``is_one``: for each word, whether it is from the first."""
     n_ids = np.empty(len(is_one), np.int64)
     n_ids[is_one], n_ids[~is_one] = one[1], other[1]
     from_one = np.repeat(is_one, n_ids)
@@ -215,23 +210,20 @@ class TextEncoder:
         self._seams = boundaries_of(tokenizer, self._lists, span)
         if self._seams is not None:
             self._words = WordIds(
-                self._inner,
-                self._seams,
-                lambda texts: self._encode(texts, specials=False),
-                least,
+                self._inner, self._seams, lambda some: self._encode(some, False), least
             )
         self.has_seams = self._seams is not None  # Whether texts are encoded in parts
 
     def ids(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
         """Ids of each distinct text. ``specials``: whether to add special tokens;
         ``None`` for the tokenizer's own rule."""
-        distinct = list(dict.fromkeys(texts))
-        parted = [self._parts(text) for text in distinct]
-        fronts = self._fronts([parts[0] for parts in parted], specials)
-        rests = self._rests(part for parts in parted for part in parts[1:])
+        parted = {text: self._parts(text) for text in dict.fromkeys(texts)}
+        first = list(dict.fromkeys(parts[0] for parts in parted.values()))
+        fronts = dict(zip(first, self._all(first, specials), strict=True))
+        rests = self._rests(part for parts in parted.values() for part in parts[1:])
         return {
             text: _joined([fronts[parts[0]], *map(rests.__getitem__, parts[1:])])
-            for text, parts in zip(distinct, parted, strict=True)
+            for text, parts in parted.items()
         }
 
     def tails(
@@ -245,24 +237,18 @@ class TextEncoder:
         distinct = list(dict.fromkeys(pairs))
         stems = {a: self._stem(a) for a in dict.fromkeys(a for a, _ in distinct)}
         whole = self.ids((a + b for a, b in distinct if not stems[a]), specials)
-        rests = self._rests(
-            chain(
-                filter(None, stems.values()),
-                (stems[a] + b for a, b in distinct if stems[a]),
-            )
-        )
+        begun = (stems[a] + b for a, b in distinct if stems[a])
+        rests = self._rests(chain(filter(None, stems.values()), begun))
         tails = {}
         for a, b in distinct:
-            stem = stems[a]
-            ids, first = (
-                (rests[stem + b], rests[stem]) if stem else (whole[a + b], heads[a])
-            )
-            tails[a, b] = ids[len(first) :]
+            if stem := stems[a]:
+                tails[a, b] = rests[stem + b][len(rests[stem]) :]
+            else:
+                tails[a, b] = whole[a + b][len(heads[a]) :]
         return tails
 
     def _stem(self, text: str) -> str:
-        """The end of a string from its last boundary on, which the continuation
-        extends; empty for none."""
+        """The end of a string that a continuation extends; empty for all of it."""
         return "" if self._seams is None else self._seams.stem(text)
 
     def _parts(self, text: str) -> list[str]:
@@ -282,10 +268,6 @@ class TextEncoder:
             part: flat[start:end]
             for part, (start, end) in zip(distinct, edges, strict=True)
         }
-
-    def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
-        distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, self._all(distinct, specials), strict=True))
 
     def _all(self, texts: Sequence[str], specials: bool | None) -> Iterator[Ids]:
         for some in chunks(texts, len, CHUNK):
@@ -308,13 +290,8 @@ class TextEncoder:
             fast = self._inner.encode_batch_fast(texts, add_special_tokens=False)
             return (encoding.ids for encoding in fast)
         chosen = {} if specials is None else {"add_special_tokens": specials}
-        encoded = self._tokenizer(
-            texts,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-            **chosen,
-        )
+        unused = {"return_attention_mask": False, "return_token_type_ids": False}
+        encoded = self._tokenizer(texts, verbose=False, **unused, **chosen)
         found: Sequence[Sequence[int]] = encoded["input_ids"]
         return found
 

@@ -29,10 +29,7 @@ from pytest_evals.data.hub import sparing_hub, through_proxy
 from pytest_evals.errors import DocumentError, MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local, path_of
 from pytest_evals.models.tokens.encoder import Ids
-from pytest_evals.models.tokens.request_encoder import (
-    RequestEncoder,
-    valid,
-)
+from pytest_evals.models.tokens.request_encoder import RequestEncoder, valid
 from pytest_evals.models.tokens.settings import TokenizerSettings
 
 SHOWN = 4  # Number of first tokens in the model's info
@@ -52,25 +49,22 @@ class HfTokenizer:
             pair = valid(*self._encoder.pairs([request]))
             return self._cut(pair.context, pair.continuation)
         if isinstance(request, Generate):
-            (ids,) = self._encoder.prompts([with_tools(request)])
-            return self._cut(valid(ids), None)
-        (ids,) = self._encoder.texts([request.text])
-        first = valid(self._encoder.prefix())
-        return self._cut(first, valid(ids))
+            ids = valid(*self._encoder.prompts([with_tools(request)]))
+            return self._cut(ids, ids[:0])
+        ids = valid(*self._encoder.texts([request.text]))
+        return self._cut(valid(self._encoder.prefix()), ids)
 
     def render(self, prompt: Prompt) -> str:
         """The rendered prompt, identical to the model's input. Raises ``DocumentError``
         if there is no template, or it refuses the chat."""
         return self._encoder.render(prompt)
 
-    def _cut(self, context: Ids, continuation: Ids | None) -> TokenStrings:
-        scored = () if continuation is None else self._texts(continuation)
-        n_scored = 0 if continuation is None else len(continuation)
-        return TokenStrings(self._texts(context), scored, len(context), n_scored)
+    def _cut(self, context: Ids, continuation: Ids) -> TokenStrings:
+        texts = self._texts(context), self._texts(continuation)
+        return TokenStrings(*texts, len(context), len(continuation))
 
     def _texts(self, ids: Ids) -> tuple[str, ...]:
-        """The string of each token; tokens of an incomplete character are merged with
-        the following ones."""
+        """The string of each token, or of several that make a character together."""
         texts: list[str] = []
         waiting: list[int] = []
         for id_ in ids.tolist():
@@ -108,8 +102,7 @@ def tokenizer_of(settings: TokenizerSettings, config: Any = None) -> HfTokenizer
 
 
 def load_tokenizer(settings: TokenizerSettings, config: Any = None) -> Any:
-    """Load the tokenizer of transformers. ``config``: the model's config, if it is
-    known."""
+    """Load the tokenizer of transformers. ``config``: the model's, if known."""
     with quiet(), one_error(settings.target):
         return read_tokenizer(settings, config)
 

@@ -32,8 +32,7 @@ _ITEM = re.compile(rf"(?P<atom>{_ATOM}|{_SHORT_FORMS}){_COUNT}")
 _NO_PUNCTUATION = re.compile(r"\\[srnt]| |\[(?:\\[srnt])+\]|\\p\{[LM]\w?\}")
 """Atoms that match neither digits nor punctuation."""
 _LOOK_AHEAD = r"(?!\S)"
-_LINE_END = {r"\s+$", r"\s++$"}
-"""White space up to the end of a line; looks one character past a run."""
+_LINE_END = {r"\s+$", r"\s++$"}  # White space up to a line's end; looks past a run
 _BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
 """Nested character set, which the parser does not support: letters without white
 space."""

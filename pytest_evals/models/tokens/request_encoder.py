@@ -19,8 +19,7 @@ from pytest_evals.models.tokens.chat_template import ChatTemplateError, render_c
 from pytest_evals.models.tokens.encoder import Ids, TextEncoder
 from pytest_evals.models.tokens.settings import TokenizerSettings
 
-CACHED_CHATS = 16_384
-"""Rendered chats in the cache: those of a window, for its choices and its samples."""
+CACHED_CHATS = 16_384  # Rendered chats kept: those of a window of requests
 _APPENDING = {
     "ByteFallback",
     "ByteLevel",

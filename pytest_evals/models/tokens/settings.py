@@ -1,4 +1,5 @@
-"""Arguments of model specs about the tokenizer. Standard library only."""
+"""Arguments of model specs about the tokenizer and images; those about images are those
+of lm-eval 0.4.13's ``hf-multimodal``. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,6 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
+from pytest_evals.models.folders import (
+    NO_TOOLS,
+    check_folder,
+    ignores_tools,
+    lacks_image_processor,
+)
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, argument, whole
 
@@ -14,7 +21,13 @@ _THINKS = (
     "enable_thinking=true: the model's reasoning follows the prompt, and a task scores "
     "its continuations there\n  fix: leave enable_thinking out"
 )
+_NO_IMAGES = (
+    "the {}: model reads texts (it has no preprocessor_config.json), and a task shows "
+    "images\n  fix: choose an image-text-to-text model, or leave the task out with -k "
+    "or --evals-tasks"
+)
 TOKENIZATIONS = ("lm_eval", "lighteval")
+_COUNT = whole(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +35,10 @@ class TokenizerSettings:
     """Where a model's tokenizer is, and its rules; the fields are arguments."""
 
     target: str  # Folder of the model, or its name on the Hub
-    revision: str = argument(Arguments.text, "")
-    """Branch, tag or commit on the Hub; empty for the default branch."""
+    revision: str = argument(Arguments.text, "")  # Branch, tag or commit on the Hub
     trust_remote_code: bool = argument(Arguments.flag, False)
     """Whether code that comes with the model may run."""
-    tokenizer: str = argument(Arguments.text, "")
-    """Folder or name of another tokenizer; empty for the model's own."""
+    tokenizer: str = argument(Arguments.text, "")  # Folder or name of another tokenizer
     add_bos_token: bool | None = argument(Arguments.flag, None)
     """Whether texts get the tokenizer's special tokens; ``None`` for the tokenizer's
     default. ``False`` leaves P(BOS | BOS) out of the rolling log-likelihood, which lm-
@@ -54,34 +65,14 @@ class TokenizerSettings:
         return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
 
 
-def check_thinking(kind: str, settings: TokenizerSettings) -> None:
-    """Check that an answer can be separated from the thinking before it."""
-    if settings.enable_thinking and not settings.think_end_token:
-        raise OptionError(
-            f"the {kind} model's enable_thinking needs think_end_token, the text that "
-            "ends the thinking, such as '</think>': the answer begins behind it"
-        )
-
-
-def why_thinking_unfit(settings: TokenizerSettings, needs: TaskRequirements) -> str:
-    """Why a model that thinks before it answers cannot run a task; empty if it can."""
-    scored = needs.chat and needs.output_type in ("loglikelihood", "multiple_choice")
-    return _THINKS if scored and settings.enable_thinking else ""
-
-
-_COUNT = whole(1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSettings(TokenizerSettings):
-    """The tokenizer, and how images become part of prompts; the fields are
-    arguments."""
+    """The tokenizer, and how images become part of prompts, as arguments."""
 
     max_images: int = argument(_COUNT, 999)  # Maximum number of images in a request
     interleave: bool = argument(Arguments.flag, True)
     """Whether images of lm-eval's chats stay at ``<image>``; else they come first."""
-    convert_img_format: bool = argument(Arguments.flag, False)
-    """Whether images are converted to RGB."""
+    convert_img_format: bool = argument(Arguments.flag, False)  # Whether to RGB
     image_token_id: int | None = argument(whole(0), None)
     """The placeholder token of an image; ``None`` for the one in the config."""
     image_string: str = argument(Arguments.text, "")
@@ -90,8 +81,7 @@ class ImageSettings(TokenizerSettings):
     """Fewest pixels of an image, for processors that resize to it; 0 for their
     default."""
     max_pixels: int = argument(_COUNT, 0)  # As ``min_pixels``
-    image_width: int = argument(_COUNT, 0)
-    """Width to which larger images are reduced; 0 for no limit."""
+    image_width: int = argument(_COUNT, 0)  # Larger images are reduced; 0 for no limit
     image_height: int = argument(_COUNT, 0)  # As ``image_width``
     image_max_side: int = argument(_COUNT, 0)
     """Length to which the longer side of larger images is reduced; 0 for no limit."""
@@ -102,12 +92,31 @@ class ImageSettings(TokenizerSettings):
         given = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
         return {name: value for name, value in given.items() if value}
 
+    def check(self, kind: str) -> None:
+        """Raise ``OptionError`` if the arguments contradict each other."""
+        if self.image_max_side and (self.image_width or self.image_height):
+            raise OptionError(
+                f"the {kind} model takes one of image_max_side and image_width or "
+                "image_height: both choose the size"
+            )
+        if self.enable_thinking and not self.think_end_token:
+            raise OptionError(
+                f"the {kind} model's enable_thinking needs think_end_token, the text "
+                "that ends the thinking, such as '</think>': the answer begins behind "
+                "it"
+            )
 
-def check_images(kind: str, settings: ImageSettings) -> None:
-    """Check that the arguments do not contradict each other. Raises ``OptionError`` if
-    they do."""
-    if settings.image_max_side and (settings.image_width or settings.image_height):
-        raise OptionError(
-            f"the {kind} model takes one of image_max_side and image_width or "
-            "image_height: both choose the size"
-        )
+    def check_folders(self) -> None:
+        """Raise ``OptionError`` if a local path holds no model or tokenizer."""
+        check_folder(self.target)
+        if self.tokenizer:
+            check_folder(self.tokenizer, needed="tokenizer_config.json")
+
+    def why_unfit(self, kind: str, needs: TaskRequirements) -> str:
+        """Why the model cannot run a task; empty if it can."""
+        if needs.images and lacks_image_processor(self.target):
+            return _NO_IMAGES.format(kind)
+        if needs.tools and ignores_tools(self.tokenizer or self.target):
+            return NO_TOOLS
+        is_scored = needs.output_type in ("loglikelihood", "multiple_choice")
+        return _THINKS if self.enable_thinking and needs.chat and is_scored else ""

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.returned import calls_of
 
-ParameterTypes = Mapping[str, Mapping[str, Any]]
-"""Name of a tool → name of a parameter → its JSON Schema."""
+ParameterTypes = Mapping[str, Mapping[str, Any]]  # Tool → parameter → JSON Schema
 
 _NAMES = {"true": True, "false": False, "null": None}  # JSON's names in Python's syntax
 
@@ -336,6 +335,5 @@ _CALL_TEXT = re.compile(
 
 
 def looks_like_calls(text: str) -> bool:
-    """Whether a reply resembles tool calls of one of the formats, or an answer about
-    them; for notes only."""
+    """Whether a reply resembles tool calls, or tells of them; for notes only."""
     return _CALL_TEXT.match(text) is not None

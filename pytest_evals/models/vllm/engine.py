@@ -100,8 +100,7 @@ class VllmEngine:
     def run(
         self, requests: Iterable[EngineRequest], most: int = WAITING
     ) -> Iterator[list[EngineOutput]]:
-        """Run all requests, at most so many at once; yields the outputs of a step as
-        soon as some finish."""
+        """Run requests, ``most`` at once; yields what finishes in the same step."""
         engine = self._llm.llm_engine
         todo = iter(requests)
         keys: dict[str, int] = {}
@@ -192,8 +191,7 @@ def rejections() -> tuple[type[Exception], ...]:
 
 
 def structured_outputs(**arguments: Any) -> Any:
-    """vLLM's constraint on an output. Raises one of ``rejections`` if it is
-    invalid."""
+    """vLLM's constraint on an output, or one of ``rejections``."""
     from vllm.sampling_params import StructuredOutputsParams
 
     return StructuredOutputsParams(**arguments)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.models.checkpoint import hash_file, weights_hash
-from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.device_memory import device_name
+from pytest_evals.models.engine.device_memory import BatchBudget, device_name
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer, StrategyChoice
 from pytest_evals.models.folders import lacks_image_processor
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.prefetch import AnswerBatches
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.loader import describe_tokenizer, load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
-from pytest_evals.models.vllm.generation import VllmGeneration
-from pytest_evals.models.vllm.images import VllmImages
+from pytest_evals.models.vllm.generation import VllmGeneration, VllmImages
 from pytest_evals.models.vllm.scoring import VllmScoring
 from pytest_evals.models.vllm.settings import (
     VllmSettings,
@@ -105,12 +103,10 @@ class VllmModel(InProcessModel):
 
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[Sequence[Answer]]:
+    ) -> AnswerBatches:
         return self._generation.answer(texts, prompts)
 
-    def _answer_images(
-        self, requests: Mapping[int, Request]
-    ) -> Iterator[Sequence[Answer]]:
+    def _answer_images(self, requests: Mapping[int, Request]) -> AnswerBatches:
         if self._images is None:
             return super()._answer_images(requests)
         return self._images.answer(requests)

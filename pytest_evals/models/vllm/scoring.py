@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from pytest_evals.models.engine.batches import BatchBudget
-from pytest_evals.models.engine.scorer import ScoredBatch, SpanScore
-from pytest_evals.models.engine.trie import shared_lengths
+from pytest_evals.models.engine.device_memory import BatchBudget
+from pytest_evals.models.engine.scorer import ScoredBatch, SpanResult, SpanScore
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
-from pytest_evals.models.tokens.spans import ScoredSpan
+from pytest_evals.models.tokens.spans import ScoredSpan, shared_lengths
 from pytest_evals.models.vllm.engine import (
     EngineOutput,
     EngineRequest,
@@ -83,9 +82,8 @@ def stage_numbers(blocks: Sequence[tuple[int, int]]) -> list[int]:
     return numbers
 
 
-Scores = dict[int, SpanScore | InvalidRequestError]
-CANDIDATES = 128
-"""Most ``logprob_token_ids`` of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""
+Scores = dict[int, SpanResult]
+CANDIDATES = 128  # Most token ids (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)
 TOLERANCES = {"float32": 1e-3}
 OTHER_TOLERANCE = 0.25
 """Nats by which two ways to compute a log-probability may differ: logits in half
@@ -134,8 +132,7 @@ class VllmScoring:
     def score(
         self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
-        """Score all spans; yields the results of each step. vLLM forms its own
-        batches."""
+        """Score all spans, in vLLM's own batches; yields the results of each step."""
         del budget
         begun = time.perf_counter()
         for scores in self._scored(spans):
@@ -284,7 +281,7 @@ def _is_complete(one: EngineOutput, span: ScoredSpan) -> bool:
     return (one.output.num_cached_tokens or 0) <= n_context - 1
 
 
-def _score(one: EngineOutput, span: ScoredSpan) -> SpanScore | InvalidRequestError:
+def _score(one: EngineOutput, span: ScoredSpan) -> SpanResult:
     if one.error:
         return InvalidRequestError(one.error)
     rows = one.output.prompt_logprobs
@@ -298,11 +295,7 @@ def _span_score(logprobs: Sequence[float], greedy: bool) -> SpanScore:
     return SpanScore(total, greedy, math.isfinite(total))
 
 
-def _is_near(
-    one: SpanScore | InvalidRequestError,
-    other: SpanScore | InvalidRequestError | None,
-    most: float,
-) -> bool:
+def _is_near(one: SpanResult, other: SpanResult | None, most: float) -> bool:
     if not isinstance(one, SpanScore) or not isinstance(other, SpanScore):
         return False
     return abs(one.logprob - other.logprob) <= most

@@ -20,27 +20,12 @@ from pytest_evals.core.request import Generate
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.checkpoint import HashFile
 from pytest_evals.models.engine.code_hash import engine_fingerprint, library_version
-from pytest_evals.models.folders import (
-    NO_TOOLS,
-    check_folder,
-    ignores_tools,
-    lacks_image_processor,
-)
+from pytest_evals.models.folders import lacks_image_processor
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, readers_of
-from pytest_evals.models.tokens.settings import (
-    ImageSettings,
-    check_images,
-    check_thinking,
-    why_thinking_unfit,
-)
+from pytest_evals.models.tokens.settings import ImageSettings
 
 ARGUMENTS = Arguments("vllm")
-_NO_IMAGES = (
-    "the vllm: model reads texts (it has no preprocessor_config.json), and a task "
-    "shows images\n  fix: choose an image-text-to-text model, or leave the task out "
-    "with -k or --evals-tasks"
-)
 NO_IMAGE_SCORES = (
     "vllm: models give no log-probabilities of a text after images\n  fix: use the "
     "hf: model, or run tasks with output_type generate_until only"
@@ -86,8 +71,7 @@ class VllmSettings:
     reuse_prefix: bool = argument(Arguments.flag, False)
     """Whether continuations of several tokens are scored with vLLM's prefix cache,
     which depends on an internal switch of vLLM."""
-    engine: Mapping[str, str] = field(default_factory=dict)
-    """Engine arguments of vLLM, unparsed."""
+    engine: Mapping[str, str] = field(default_factory=dict)  # Unparsed arguments
 
 
 READERS = {**readers_of(ImageSettings), **readers_of(VllmSettings)}
@@ -97,25 +81,17 @@ READERS = {**readers_of(ImageSettings), **readers_of(VllmSettings)}
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can."""
     tokens = read_settings(spec).tokens
-    if needs.images:
-        if lacks_image_processor(tokens.target):
-            return _NO_IMAGES
+    if needs.images and not lacks_image_processor(tokens.target):
         if needs.output_type != Generate.kind:
             return NO_IMAGE_SCORES
         if tokens.add_bos_token is not None:
             return _NO_IMAGE_START
-    if needs.tools and ignores_tools(tokens.tokenizer or tokens.target):
-        return NO_TOOLS
-    return why_thinking_unfit(tokens, needs)
+    return tokens.why_unfit("vllm", needs)
 
 
 def check_vllm(spec: ModelSpec) -> None:
-    """Check a spec. Raises ``OptionError`` as :func:`read_settings`, or if a local path
-    contains no model."""
-    settings = read_settings(spec)
-    check_folder(settings.target)
-    if settings.tokens.tokenizer:
-        check_folder(settings.tokens.tokenizer, needed="tokenizer_config.json")
+    """As :func:`read_settings`; a local path without a model is an error too."""
+    read_settings(spec).tokens.check_folders()
 
 
 def read_settings(spec: ModelSpec) -> VllmSettings:
@@ -137,17 +113,13 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
             "enable_prefix_caching=false turns off"
         )
     tokens = ImageSettings(target=spec.target, **own)
-    check_images("vllm", tokens)
-    check_thinking("vllm", tokens)
+    tokens.check("vllm")
     limit = "limit_mm_per_prompt"
     if "max_images" in own and not any(n.partition(".")[0] == limit for n in engine):
         engine[limit] = f'{{"image": {tokens.max_images}}}'
     engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in own}
     return VllmSettings(
-        target=spec.target,
-        tokens=tokens,
-        reuse_prefix=reuses,
-        engine=engine,
+        target=spec.target, tokens=tokens, reuse_prefix=reuses, engine=engine
     )
 
 

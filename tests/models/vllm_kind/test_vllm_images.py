@@ -179,7 +179,7 @@ def test_what_the_engine_cannot_do_is_an_error_of_its_document(opened, tmp_path)
 
 
 def test_the_engine_holds_few_images_at_once(opened, monkeypatch):
-    monkeypatch.setattr("pytest_evals.models.vllm.images.WAITING_IMAGES", 3)
+    monkeypatch.setattr("pytest_evals.models.vllm.generation.WAITING_IMAGES", 3)
     model = opened()
     asked = [
         Generate("<image>", (), 1, options=((LEADING_IMAGES, (noise(i, 9, 9),)),))

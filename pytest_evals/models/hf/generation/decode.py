@@ -9,6 +9,7 @@ whose cache is not supported and as the reference in tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
@@ -51,35 +52,30 @@ class Decoder(Protocol):
         Returns:
             (B, V) float32 logits of the new rows' next tokens.
         """
-        ...
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append (B,) int64, one token a sequence; (B, V) float32 logits of the next
-        tokens."""
-        ...
+        """Append (B,) int64 tokens, one a row; (B, V) float32 logits of the next."""
 
     def keep(self, order: Sequence[int]) -> None:
         """Select rows: the new row ``i`` is the old row ``order[i]``."""
-        ...
 
     def trim(self) -> None:
         """Free the memory that the remaining rows do not need."""
-        ...
 
     def clear(self) -> None:
         """Remove all rows and free their memory."""
-        ...
 
     @property
     def held(self) -> tuple[int, int]:
         """Bytes per token of a row, 0 if unknown, and bytes of all rows."""
-        ...
 
 
 class CachedDecoder:
     """Decoder with a KV cache."""
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
+        self._forward = forward
+        self._counters = counters
         self._reader = Prefiller(forward, counters)
         self._shelf = KVCache()
 
@@ -109,9 +105,10 @@ class CachedDecoder:
         lengths = torch.tensor(self._shelf.lengths)
         columns = torch.arange(self._shelf.width + 1)
         mask = columns >= self._shelf.width - lengths[:, None]  # (B, T + 1)
-        logits = self._reader.token(
-            tokens[:, None], mask.long(), lengths[:, None], cache
-        )
+        view = self._forward.after(cache, mask.long(), lengths[:, None])
+        n = len(tokens)
+        logits = self._forward.logits(tokens[:, None], torch.arange(n), view)
+        self._counters.add(n, n)
         self._shelf.closed()
         return logits
 
@@ -137,13 +134,13 @@ class CachedDecoder:
         return self._shelf.bytes_per_token, self._shelf.n_bytes
 
 
+@dataclass(slots=True, eq=False)
 class UncachedDecoder:
     """Decoder that recomputes whole sequences at each step."""
 
-    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        self._forward = forward
-        self._counters = counters
-        self._rows: list[list[int]] = []
+    forward: Forward
+    counters: TokenCounts
+    _rows: list[list[int]] = field(default_factory=list)
 
     def join(
         self,
@@ -187,9 +184,8 @@ class UncachedDecoder:
         width = max(len(row) for row in rows)
         padded = [[*row, *[0] * (width - len(row))] for row in rows]
         lasts = [i * width + len(row) - 1 for i, row in enumerate(rows)]
-        chunks = self._forward(torch.tensor(padded), torch.tensor(lasts))
-        logits = torch.cat([logits for _, logits in chunks])
-        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        logits = self.forward.logits(torch.tensor(padded), torch.tensor(lasts))
+        self.counters.add(len(rows) * width, sum(map(len, rows)))
         return logits
 
 

@@ -19,12 +19,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from pytest_evals.core.request import Finish, Generate, Response, TopLogprobs
-from pytest_evals.models.engine.completions import (
-    StopStrings,
-    answer_text,
-    cut_at_stops,
-    keeps_special_tokens,
-)
+from pytest_evals.models.engine.completions import StopStrings, completion_of
 from pytest_evals.models.engine.generation_options import (
     check_config,
     seed_of,
@@ -47,7 +42,7 @@ from pytest_evals.models.hf.length_dependence import (
     reset_rope_scale,
 )
 from pytest_evals.models.hf.loader import LoadedModel
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.prefetch import Answer, AnswerBatches
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
@@ -61,9 +56,7 @@ class GenerationJob(NamedTuple):
 
     position: int
     request: Generate
-    prompt: Ids
-    """(T,) ids, at least one; together with ``max_tokens`` no longer than the model's
-    window."""
+    prompt: Ids  # (T,) ids, at least one; fits the window with ``max_tokens``
     max_tokens: int  # Most new tokens, at least 1
     n_prompt: int  # Tokens of the whole prompt
 
@@ -99,7 +92,7 @@ class GenerationEngine:
 
     def answer(
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[Sequence[Answer]]:
+    ) -> AnswerBatches:
         """Responses with the positions of their requests, as sequences finish, those of
         a step together. Unknown options and invalid values give an error response.
         ``requests``: the requests by position. ``prompts``: (T,) ids of the prompts of
@@ -210,16 +203,19 @@ class GenerationEngine:
             error = f"{row.length} tokens do not fit into the device's memory"
         if error:
             return job.position, Response(error=error)
-        text = self._after_thinking(row, keeps_special_tokens(job.request))
+        found = completion_of(
+            self._encoder, job.request, tokens, self._ends, self._think_end
+        )
+        is_thinking = self._think_end and not found.has_mark
+        if is_thinking and row.stops.in_text(self._encoder.decode(tokens)):
+            self.notes[_STOPPED_THINKING] = None
         if not row.finite:
             return job.position, Response(error=NOT_A_NUMBER, elapsed_s=row.elapsed_s)
-        shown = cut_at_stops(text, (*row.stops.strings, self._encoder.end_text))
-        stopped = (
-            tokens[-1] in self._ends or len(tokens) < row.max_tokens or shown != text
-        )
-        finish: Finish = "stop" if stopped else "length"
+        is_short = len(tokens) < row.max_tokens
+        is_stopped = tokens[-1] in self._ends or is_short or found.is_cut
+        finish: Finish = "stop" if is_stopped else "length"
         response = Response(
-            text=shown,
+            text=found.text,
             n_prompt_tokens=job.n_prompt,
             n_tokens=len(tokens),
             n_truncated=job.n_prompt - len(job.prompt),
@@ -237,16 +233,6 @@ class GenerationEngine:
             if top
         )
 
-    def _after_thinking(self, row: SequenceState, specials: bool) -> str:
-        mark, tokens = self._think_end, row.tokens
-        if specials and tokens[-1] in self._ends:
-            tokens = tokens[:-1]
-        text, has_mark = answer_text(self._encoder, tokens, mark, specials=specials)
-        is_cut = mark and not has_mark
-        if is_cut and row.stops.in_text(self._encoder.decode(row.tokens)):
-            self.notes[_STOPPED_THINKING] = None
-        return text
-
 
 _BY_LIBRARY = (
     "texts with {} were written one at a time by transformers' generate, which is slow"
@@ -262,8 +248,7 @@ _STOPPED_THINKING = (
 
 
 def _end_ids(model: Any, encoder: RequestEncoder) -> frozenset[int]:
-    """Ids of end-of-sequence tokens: those of the model's ``generation_config`` and the
-    tokenizer's."""
+    """Ids that end a sequence: of ``generation_config`` and of the tokenizer."""
     named = model.generation_config.eos_token_id
     ids = named if isinstance(named, list | tuple) else [named]
     return frozenset(int(i) for i in (*ids, encoder.end_id) if i is not None)

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-SPARE_COLUMNS = 64
-"""Minimum of spare columns of a new buffer; a fourth of its width if that is more."""
+SPARE_COLUMNS = 64  # Spare columns of a new buffer; or a fourth of its width
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half typed

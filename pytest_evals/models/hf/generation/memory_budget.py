@@ -11,8 +11,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from pytest_evals.models.engine.batches import SMALLEST_PART, power_of_two
-from pytest_evals.models.engine.device_memory import free_bytes
+from pytest_evals.models.engine.device_memory import (
+    SMALLEST_PART,
+    free_bytes,
+    power_of_two,
+)
 
 SHARE = 0.6
 """Fraction of the free memory for keys and values; the rest is for activations and for
@@ -54,8 +57,7 @@ class MemoryBudget:
         self._fitting = 0
 
     def fits(self, n_rows: int, width: int) -> bool:
-        """Whether the batch may hold so many rows and columns. A single row always
-        may."""
+        """Whether the batch may hold so many rows and columns; one row always may."""
         within = n_rows * width <= self.held and not 0 < self._rows < n_rows
         return within or n_rows <= 1
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,21 +23,21 @@ from transformers.cache_utils import (
     DynamicSlidingWindowLayer,
 )
 
-from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
+from pytest_evals.models.hf.forward import Forward, TokenCounts
 from pytest_evals.models.hf.generation.prefill import SharedPrefix
 from pytest_evals.models.tokens.encoder import Ids
 
 GROWING = ("keys", "values")  # Attributes of a layer with a column for each token
 
 
+@dataclass(slots=True, eq=False)
 class ModelCacheDecoder:
     """Decoder with a transformers cache of all rows."""
 
-    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        self._forward = forward
-        self._counters = counters
-        self._rows: list[list[int]] = []
-        self._cache: Any = None
+    forward: Forward
+    counters: TokenCounts
+    _rows: list[list[int]] = field(default_factory=list)
+    _cache: Any = None
 
     @torch.inference_mode()
     def join(
@@ -130,7 +131,7 @@ class ModelCacheDecoder:
 
     def _new_cache(self) -> Any:
         """An empty cache; layers with a window keep all tokens of padded rows."""
-        cache: Any = DynamicCache(config=self._forward.model.config)
+        cache: Any = DynamicCache(config=self.forward.model.config)
         with_all: Any = DynamicLayer
         cache.layers = [
             with_all() if isinstance(layer, DynamicSlidingWindowLayer) else layer
@@ -142,25 +143,16 @@ class ModelCacheDecoder:
         self, ids: Tensor, mask: Tensor | None, positions: Tensor, cache: Any
     ) -> Tensor:
         """(B, V) float32 logits after the last column."""
-        forward = self._forward
-        view = AttentionView(
-            mask=mask.to(forward.device)
-            if mask is not None and _width(cache)
-            else None,
-            positions=positions.to(forward.device) if forward.takes_positions else None,
-            past=cache,
-        )
+        view = self.forward.after(cache, mask if _width(cache) else None, positions)
         n_rows, width = ids.shape
         places = torch.arange(1, n_rows + 1) * width - 1
-        chunks = forward(ids, places, view)
-        logits = torch.cat([logits for _, logits in chunks])
-        self._counters.add(ids.numel(), ids.numel())
+        logits = self.forward.logits(ids, places, view)
+        self.counters.add(ids.numel(), ids.numel())
         return logits
 
 
 def _joined(caches: Sequence[Any], order: Sequence[int], width: int = 0) -> Any:
-    """A cache of some rows of several caches. ``width``: columns of keys and values; 0
-    for those of the widest cache."""
+    """A cache of rows of several caches. ``width``: its columns, 0 for the most."""
     width = width or max(map(_width, caches))
     joined = copy(caches[0])
     joined.layers = [

@@ -19,6 +19,7 @@ from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.forward import AttentionView, Forward, TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.spans import common_length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,9 @@ def _distinct(prompts: Sequence[Ids]) -> list[list[int]]:
 
 
 def _root(texts: Sequence[Ids], pays: int) -> _Node:
-    shared = [_n_common(a, b) for a, b in pairwise(texts)]
+    # Without the last token of either, which is always computed for its logits.
+    pairs = pairwise(texts)
+    shared = [min(common_length(a, b), len(a) - 1, len(b) - 1) for a, b in pairs]
     path = [_Node(0)]
     for i, (left, right) in enumerate(zip([0, *shared], [*shared, 0], strict=True)):
         _close(path, left, pays)
@@ -146,15 +149,6 @@ def _some_text(node: _Node) -> int:
     return node.texts[0]
 
 
-def _n_common(one: Ids, other: Ids) -> int:
-    """Length of the common prefix of two prompts, without the last token of either,
-    which is always computed for its logits."""
-    n = min(len(one), len(other))
-    different = one[:n] != other[:n]
-    first = int(different.argmax()) if different.any() else n
-    return min(first, n - 1)
-
-
 States = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (B, heads, T, size) each."""
 
@@ -176,15 +170,15 @@ class _LastPrompt(NamedTuple):
     logits: Tensor
 
 
+@dataclass(slots=True, eq=False)
 class Prefiller:
     """Runs prefills and keeps the shared prefix."""
 
-    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        self._forward = forward
-        self._counters = counters
-        self._path: tuple[SharedPrefix, ...] = ()
-        self._states: States = []
-        self._last: _LastPrompt | None = None
+    forward: Forward
+    counters: TokenCounts
+    _path: tuple[SharedPrefix, ...] = ()
+    _states: States = field(default_factory=list)
+    _last: _LastPrompt | None = None
 
     def prompts(
         self,
@@ -208,22 +202,6 @@ class Prefiller:
             if again:
                 self._last = _last(prompts[-1], fresh)
         return parts
-
-    def token(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
-        """Process one token a row after the cached ones.
-
-        Args:
-            ids: (B, 1) int64.
-            mask: (B, T + 1) int64, 0 for padding.
-            positions: (B, 1) int64.
-
-        Returns:
-            (B, V) float32.
-        """
-        view = self._view(mask, positions, cache)
-        logits = self._logits(ids, torch.arange(len(ids)), view)
-        self._counters.add(len(ids), len(ids))
-        return logits
 
     def forget(self) -> None:
         """Free the shared prefix and the last prompt."""
@@ -272,17 +250,15 @@ class Prefiller:
         last = (width - 1) // step * step
         for begin in range(0, last, step):
             part = torch.from_numpy(ids[:, begin : begin + step])
-            self._forward.remember(part, self._after(start + begin, part, cache))
+            self.forward.remember(part, self._after(start + begin, part, cache))
         part = torch.from_numpy(ids[:, last:])
-        n = part.shape[1]
-        places = torch.tensor(
-            [i * n + len(row) - 1 - last for i, row in enumerate(rows)]
-        )
-        logits = self._logits(part, places, self._after(start + last, part, cache))
+        places = [i * part.shape[1] + len(row) - 1 - last for i, row in enumerate(rows)]
+        view = self._after(start + last, part, cache)
+        logits = self.forward.logits(part, torch.tensor(places), view)
         states = [(layer.keys, layer.values) for layer in cache.layers]
         if not states or states[0][0].shape[-2] != start + width:
             raise TypeError("this model keeps no keys and values of each token")
-        self._counters.add(len(rows) * width, sum(map(len, rows)))
+        self.counters.add(len(rows) * width, sum(map(len, rows)))
         return logits, states
 
     def _after(self, n_before: int, ids: Tensor, cache: Any) -> AttentionView:
@@ -290,18 +266,7 @@ class Prefiller:
         n_rows, width = ids.shape
         mask = torch.ones((n_rows, n_before + width), dtype=torch.long)
         positions = torch.arange(n_before, n_before + width).expand(n_rows, -1)
-        return self._view(mask, positions, cache)
-
-    def _view(self, mask: Tensor, positions: Tensor, cache: Any) -> AttentionView:
-        forward = self._forward
-        return AttentionView(
-            mask=mask.to(forward.device),
-            positions=positions.to(forward.device) if forward.takes_positions else None,
-            past=cache,
-        )
-
-    def _logits(self, ids: Tensor, places: Tensor, view: AttentionView) -> Tensor:
-        return torch.cat([part.logits for part in self._forward(ids, places, view)])
+        return self.forward.after(cache, mask, positions)
 
 
 def _n_equal(prompts: Sequence[Ids], prompt: Ids) -> int:

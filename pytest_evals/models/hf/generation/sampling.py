@@ -40,15 +40,13 @@ class SamplingParams:
     """Parameters of token selection."""
 
     temperature: float = 0.0  # 0 for greedy decoding
-    repetition_penalty: float = 1.0
-    """Divides the logits of tokens that were there, 1 for none."""
+    repetition_penalty: float = 1.0  # Divides the logits of previous tokens, 1 for none
     no_repeat_ngram_size: int = 0  # No n-gram of this size is repeated, 0 for none
     top_k: int = 50  # Draw from the most likely so many, 0 for all
     top_p: float = 1.0  # Draw from the most likely that together have this probability
     min_p: float | None = None
     """Draw from those with this share of the highest probability."""
-    typical_p: float = 1.0
-    """As ``top_p``, by how near a token's surprise is to the expected one."""
+    typical_p: float = 1.0  # As ``top_p``, by nearness to the expected surprise
     num_beams: int = 1  # Beams of a beam search, 1 for none
     length_penalty: float = 1.0  # Exponent of the length by which beams are compared
     early_stopping: bool | str = False  # When a beam search ends, as in transformers
@@ -56,8 +54,7 @@ class SamplingParams:
     others: tuple[tuple[str, Any], ...] = ()
     """Further settings, which only transformers' ``generate`` knows, as sorted
     pairs."""
-    of_model: tuple[str, ...] = ()
-    """The names of those that the model's ``generation_config`` adds."""
+    of_model: tuple[str, ...] = ()  # Those of the model's ``generation_config``
 
     @property
     def looks_back(self) -> bool:
@@ -239,8 +236,7 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
 
 
 def _warpers(params: SamplingParams) -> list[Any]:
-    """Logits warpers after temperature and top-k, in the order of transformers'
-    ``generate``."""
+    """Warpers after temperature and top-k, in the order of ``generate``."""
     steps: list[Any] = []
     if params.top_p < 1.0:
         steps.append(logits_process.TopPLogitsWarper(float(params.top_p)))

@@ -11,15 +11,14 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.engine.batches import SMALLEST_PART
 from pytest_evals.models.engine.completions import StopStrings
-from pytest_evals.models.engine.device_memory import fits, or_none
+from pytest_evals.models.engine.device_memory import SMALLEST_PART, fits, or_none
 from pytest_evals.models.hf.generation.decode import Decoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.prefill import SharedPrefix
@@ -35,8 +34,7 @@ from pytest_evals.models.tokens.request_encoder import RequestEncoder
 ADMISSION_SHARE = 8
 """Admit waiting sequences once they make up 1/8 of the running batch, or all that wait:
 a prefill delays all running sequences."""
-MAX_ATTEMPTS = 2
-"""Number of failures after which a sequence that runs alone is abandoned."""
+MAX_ATTEMPTS = 2  # Failures after which a sequence that runs alone is abandoned
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -106,8 +104,7 @@ def append_tokens(
     ends: Collection[int],
     encoder: RequestEncoder,
 ) -> None:
-    """Append the next token of each sequence and detect finished ones. ``ends``: ids of
-    end-of-sequence tokens."""
+    """Append each sequence's next token and find those that end, as at ``ends``."""
     watched = []
     for row, token, finite, top in zip(rows, *chosen, strict=True):
         row.grow(token)
@@ -124,31 +121,24 @@ def append_tokens(
             row.ended = row.stops.in_text(text)
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Schedules sequences with the same sampling parameters."""
 
-    def __init__(
-        self,
-        steps: Decoder,
-        budget: MemoryBudget,
-        params: SamplingParams,
-        encoder: RequestEncoder,
-        ends: Any,
-    ) -> None:
-        """``ends`` are the ids of end-of-sequence tokens."""
-        self._steps = steps
-        self._budget = budget
-        self._params = params
-        self._encoder = encoder
-        self._ends = ends
-        self._waiting: deque[SequenceState] = deque()
-        self._rows: list[SequenceState] = []
-        self._history = TokenHistory(params)
-        self._n_full = 0  # Batch size at which no further sequence fits
+    steps: Decoder
+    budget: MemoryBudget
+    params: SamplingParams
+    encoder: RequestEncoder
+    ends: Collection[int]  # Ids of end-of-sequence tokens
+    _waiting: deque[SequenceState] = field(default_factory=deque)
+    _rows: list[SequenceState] = field(default_factory=list)
+    _n_full: int = 0  # Batch size at which no further sequence fits
+
+    def __post_init__(self) -> None:
+        self._history = TokenHistory(self.params)
 
     def run(self, rows: Iterable[SequenceState]) -> Iterator[Sequence[SequenceState]]:
-        """Generate all sequences; yields those that have finished or failed
-        together."""
+        """Generate all sequences; yields those that finished or failed together."""
         self._waiting.extend(rows)
         while self._waiting or self._rows:
             yield from self._enter()
@@ -178,10 +168,10 @@ class Scheduler:
     def _n_entering(self) -> int:
         if not self._waiting:
             return 0
-        budget, n = self._budget, len(self._rows)
+        budget, n = self.budget, len(self._rows)
         if n and n == self._n_full:
             return 0
-        budget.look(*self._steps.held)
+        budget.look(*self.steps.held)
         width = max((row.expected(budget.growth) for row in self._rows), default=0)
         found = 0
         for row in self._waiting:
@@ -194,8 +184,7 @@ class Scheduler:
         return 0 if few else found
 
     def _sort(self, n: int) -> None:
-        """Sort the next ``n`` sequences by length within their shared prefix, to reduce
-        padding."""
+        """Sort the next ``n`` by length within their prefix, to reduce padding."""
         entering = [self._waiting.popleft() for _ in range(n)]
         number: dict[SharedPrefix | None, int] = {}
         for row in entering:
@@ -217,21 +206,20 @@ class Scheduler:
                 n_distinct += 1
                 n_useful += length
             n_read = n_distinct * width
-            too_much = n_read > self._budget.read
-            if found and (too_much or n_read - n_useful > self._budget.pass_cost):
+            too_much = n_read > self.budget.read
+            if found and (too_much or n_read - n_useful > self.budget.pass_cost):
                 break
             found.append(row)
         return found
 
     def _read(self, group: Sequence[SequenceState]) -> bool:
-        """Prefill waiting sequences and select their next tokens; ``False`` if memory
-        ran out."""
+        """Prefill sequences and select their next tokens; ``False`` without memory."""
         begun = time.perf_counter()
         ids = [row.ids() for row in group]
         after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
         again = after is not None and _same(after, group[-1])
-        most = 0 if group[0].whole else self._budget.part
-        logits = or_none(lambda: self._steps.join(ids, group[0].branch, again, most))
+        most = 0 if group[0].whole else self.budget.part
+        logits = or_none(lambda: self.steps.join(ids, group[0].branch, again, most))
         if logits is None:
             self._fail_to_read(group)
             return False
@@ -246,25 +234,24 @@ class Scheduler:
             self._waiting.popleft()
             row.n_failures = 0
         self._rows += group
-        self._grow(group, chosen, first)
-        _share(group, begun)
+        self._grow(group, chosen, first, begun)
         return True
 
     def _fail_to_read(self, group: Sequence[SequenceState]) -> None:
         width = max(row.length for row in [*self._rows, *group])
         if len(group) > 1:
-            self._budget.lower_read(len(group) * width)
+            self.budget.lower_read(len(group) * width)
         elif self._rows:
-            self._budget.lower(2 * len(self._rows) * width)
+            self.budget.lower(2 * len(self._rows) * width)
         else:
             # Without what is kept for others it may fit, or in smaller parts.
-            self._steps.clear()
+            self.steps.clear()
             group[0].branch = None
-            part = min(width, self._budget.part)
+            part = min(width, self.budget.part)
             if group[0].whole or part <= SMALLEST_PART:
                 group[0].n_failures += 1
             else:
-                self._budget.lower_read(part)
+                self.budget.lower_read(part)
 
     # Going on
 
@@ -276,39 +263,38 @@ class Scheduler:
         self._make_room()
         begun = time.perf_counter()
         tokens = torch.tensor([row.tokens[-1] for row in self._rows])
-        logits = or_none(lambda: self._steps.step(tokens))
+        logits = or_none(lambda: self.steps.step(tokens))
         if logits is None:
             self._fail_to_step()
             return
         chosen = or_none(lambda: self._chosen(logits, self._rows, 0))
         if chosen is None:
-            self._budget.lower(self._n_held())
+            self.budget.lower(self._n_held())
             self._send_all_back()
             return
-        self._budget.fitted()
-        self._grow(self._rows, chosen, 0)
-        _share(self._rows, begun)
+        self.budget.fitted()
+        self._grow(self._rows, chosen, 0, begun)
 
     def _make_room(self) -> None:
         n = len(self._rows)
         width = max(row.length for row in self._rows)
-        while self._budget.overflows(n, width):
+        while self.budget.overflows(n, width):
             n -= 1
             width = max(row.length for row in self._rows[:n])
         if n < len(self._rows):
-            self._budget.expect_longer()
+            self.budget.expect_longer()
             self._send_back(n)
 
     def _fail_to_step(self) -> None:
         n = len(self._rows)
         if n == 1:
             # Reading it anew gives its next token too, so that it goes on.
-            self._budget.lower(2 * self._n_held())
+            self.budget.lower(2 * self._n_held())
             self._send_all_back()
             return
-        self._budget.lower(self._n_held())
+        self.budget.lower(self._n_held())
         self._send_back(n // 2)
-        if not fits(self._steps.trim):
+        if not fits(self.steps.trim):
             self._send_all_back()
 
     def _n_held(self) -> int:
@@ -317,22 +303,29 @@ class Scheduler:
     def _chosen(
         self, logits: Tensor, rows: Sequence[SequenceState], first: int
     ) -> NextTokens:
-        points = [row.point() for row in rows] if self._params.temperature else []
+        points = [row.point() for row in rows] if self.params.temperature else []
         with torch.inference_mode():
             finite = ~logits.isnan().any(dim=-1)
             # Rows with NaN end here; zeros keep the choice defined meanwhile.
             logits = torch.where(finite[:, None], logits, 0.0)
-            tops = top_of(logits, self._params.top_logprobs)
+            tops = top_of(logits, self.params.top_logprobs)
             logits = self._history.change(logits, first)
-            tokens = pick(logits, self._params, points)
+            tokens = pick(logits, self.params, points)
             return NextTokens(tokens.tolist(), finite.tolist(), tops)
 
     def _grow(
-        self, rows: Sequence[SequenceState], chosen: NextTokens, first: int
+        self,
+        rows: Sequence[SequenceState],
+        chosen: NextTokens,
+        first: int,
+        begun: float,
     ) -> None:
         with torch.inference_mode():
             self._history.add(chosen.tokens, first)
-        append_tokens(rows, chosen, self._ends, self._encoder)
+        append_tokens(rows, chosen, self.ends, self.encoder)
+        part = (time.perf_counter() - begun) / len(rows)
+        for row in rows:
+            row.elapsed_s += part
 
     # Leaving
 
@@ -349,13 +342,12 @@ class Scheduler:
         return ended
 
     def _send_back(self, n: int) -> None:
-        """Preempt all but the first ``n`` sequences; they wait at the front of the
-        queue."""
+        """Preempt all but the first ``n`` sequences; they will be the next ones."""
         self._waiting.extendleft(reversed(self._rows[n:]))
         self._keep(range(n))
 
     def _send_all_back(self) -> None:
-        self._steps.clear()
+        self.steps.clear()
         self._waiting.extendleft(reversed(self._rows))
         self._rows = []
         self._history.keep(())
@@ -364,7 +356,7 @@ class Scheduler:
         self._rows = [self._rows[i] for i in order]
         with torch.inference_mode():
             self._history.keep(order)
-        if not fits(lambda: self._steps.keep(order)):
+        if not fits(lambda: self.steps.keep(order)):
             self._send_all_back()
 
 
@@ -372,9 +364,3 @@ def _same(one: SequenceState, other: SequenceState) -> bool:
     if one.tokens or other.tokens:
         return False
     return np.array_equal(one.prompt, other.prompt)
-
-
-def _share(rows: Sequence[SequenceState], begun: float) -> None:
-    part = (time.perf_counter() - begun) / len(rows)
-    for row in rows:
-        row.elapsed_s += part

@@ -12,15 +12,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import (
-    LogitsProcessorList,
-    StoppingCriteria,
-    StoppingCriteriaList,
-)
+from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from pytest_evals.models.engine.device_memory import or_none
 from pytest_evals.models.hf.generation.sampling import SamplingParams, top_of
@@ -32,21 +29,18 @@ from pytest_evals.models.hf.generation.scheduler import (
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 
+@dataclass(slots=True, eq=False)
 class TransformersGenerator:
     """Generates with ``model.generate``."""
 
-    def __init__(
-        self, model: Any, encoder: RequestEncoder, ends: Collection[int]
-    ) -> None:
-        """``ends`` are the ids of end-of-sequence tokens."""
-        self._model = model
-        self._encoder = encoder
-        self._ends = ends
+    model: Any
+    encoder: RequestEncoder
+    ends: Collection[int]  # Ids of end-of-sequence tokens
 
     def written(self, row: SequenceState, params: SamplingParams) -> SequenceState:
         """The sequence with its completion, or with the error."""
         begun = time.perf_counter()
-        device, done = self._model.device, None
+        device, done = self.model.device, None
         ids = torch.as_tensor(row.prompt, dtype=torch.long, device=device)[None]
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         while done is None and not row.lost:
@@ -65,22 +59,27 @@ class TransformersGenerator:
         setting is slow. ``inputs``: arguments of the model on its device: ``input_ids``
         (B, T), padded on the left, and others."""
         n_prompt, n_top = inputs["input_ids"].shape[1], params.top_logprobs
-        steps = _RowSteps(rows, self._ends, self._encoder)
+        steps = _RowSteps(rows, self.ends, self.encoder)
         given: dict[str, Any] = {
             "stopping_criteria": StoppingCriteriaList([steps]),
             "logits_processor": LogitsProcessorList([steps.checked]),
             "output_logits": n_top > 0,
         }
         if params.slow:
-            given = {"stopping_criteria": self._criteria(rows[0], n_prompt)}
+            # lm-eval adds the end-of-sequence string.
+            strings = (*rows[0].stops.strings, self.encoder.end_text)
+            criteria = StoppingCriteriaList(
+                _FirstRowStops(self.encoder, text, n_prompt) for text in strings if text
+            )
+            given = {"stopping_criteria": criteria}
         try:
             found = self._generate(rows, inputs, {**given, **params.settings})
         except _REFUSALS as error:
             if not params.slow:
                 raise
             text = " ".join(str(error).split())
-            why = f"transformers refuses {', '.join(params.slow)}: {text}"
-            rows[0].refusal = why
+            refused = ", ".join(params.slow)
+            rows[0].refusal = f"transformers refuses {refused}: {text}"
             return rows
         if params.slow:
             tokens = found.sequences[0, n_prompt:].tolist()
@@ -97,15 +96,15 @@ class TransformersGenerator:
         inputs: Mapping[str, Tensor],
         settings: Mapping[str, Any],
     ) -> Any:
-        device = self._model.device
+        device = self.model.device
         on_gpu = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(on_gpu), warnings.catch_warnings():
             # transformers warns of lengths that it then does its best with.
             warnings.simplefilter("default")
             torch.manual_seed(rows[0].draws.getrandbits(63))
-            return self._model.generate(
+            return self.model.generate(
                 **inputs,
-                pad_token_id=min(self._ends, default=0),
+                pad_token_id=min(self.ends, default=0),
                 return_dict_in_generate=True,
                 max_new_tokens=max(row.max_tokens for row in rows),
                 **settings,
@@ -114,19 +113,9 @@ class TransformersGenerator:
     def _ended(self, tokens: list[int], params: SamplingParams) -> list[int]:
         """The tokens up to the first end-of-sequence token."""
         named = params.settings.get("eos_token_id")
-        ends = self._ends if named is None else {self._encoder.end_id, *_ids(named)}
+        ends = self.ends if named is None else {self.encoder.end_id, *_ids(named)}
         end = next((i for i, t in enumerate(tokens) if t in ends), len(tokens))
         return tokens[: end + 1]
-
-    def _criteria(self, row: SequenceState, n_prompt: int) -> StoppingCriteriaList:
-        """One criterion for each stop string; lm-eval adds the end-of-sequence
-        string."""
-        strings = [
-            text for text in (*row.stops.strings, self._encoder.end_text) if text
-        ]
-        return StoppingCriteriaList(
-            _FirstRowStops(self._encoder, string, n_prompt) for string in strings
-        )
 
 
 class _RowSteps(StoppingCriteria):

@@ -30,7 +30,7 @@ from pytest_evals.models.images.processor import (
     on_device,
 )
 from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.prefetch import Answer, AnswerBatches
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
@@ -46,12 +46,10 @@ class ImageJob(Protocol):
     @property
     def prompt(self) -> ImagePrompt:
         """The prompt."""
-        ...
 
     @property
     def positions(self) -> Sequence[int]:
         """The positions of its requests."""
-        ...
 
 
 J = TypeVar("J", bound=ImageJob)
@@ -196,7 +194,7 @@ class BatchRunner(Generic[J]):
 
     def run(
         self, jobs: Sequence[J], n_new: int, *, singly: bool = False
-    ) -> Iterator[Sequence[Answer]]:
+    ) -> AnswerBatches:
         """Responses by position, batch by batch. A row gets up to ``n_new`` tokens.
         ``singly``: whether each job runs alone."""
 
@@ -255,8 +253,7 @@ class BatchRunner(Generic[J]):
 
     @abstractmethod
     def _check(self, job: J, n_prompt: int) -> None:
-        """Raise :class:`InvalidRequestError` if a job cannot run with a prompt of this
-        length."""
+        """Raise :class:`InvalidRequestError` if the prompt is too long for a job."""
 
     @abstractmethod
     def _logits(self, encoded: EncodedPrompts, jobs: Sequence[J]) -> list[Tensor]:

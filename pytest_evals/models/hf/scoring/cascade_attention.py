@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.scoring.attention_masks import (
+from pytest_evals.models.hf.scoring.packing import (
     Kinds,
+    RowBatch,
     first_visible,
     kind_of_layer,
     masks,
 )
-from pytest_evals.models.hf.scoring.packing import RowBatch
 from pytest_evals.models.hf.scoring.prefix_cache import Layers
 
 PART_CELLS = {"cuda": 2**26, "cpu": 2**22}
@@ -166,8 +166,7 @@ class CascadeAttention:
         prefix: tuple[Tensor, Tensor] | None,
         scores: Scores,
     ) -> tuple[Tensor, Tensor] | None:
-        """Attention of a segment's rows to their prefix; ``None`` if no window reaches
-        it."""
+        """Attention of rows to their prefix; ``None`` if no window reaches it."""
         if prefix is None:
             return None
         key, value = prefix

@@ -8,6 +8,7 @@ token ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pytest_evals.models.engine.batches import BatchBudget, in_batches
-from pytest_evals.models.engine.scorer import ScoredBatch, SpanScore
+from pytest_evals.models.engine.device_memory import BatchBudget, in_batches
+from pytest_evals.models.engine.scorer import ScoredBatch, SpanResult, SpanScore
 from pytest_evals.models.hf.forward import Forward, LogitsChunk, TokenCounts
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
@@ -27,16 +28,14 @@ class SpanTargets(NamedTuple):
     """Places and ids of a span's scored tokens."""
 
     span: int
-    places: npt.NDArray[np.int64]
-    """(N,) flat places in the batch, one for each scored token."""
+    places: npt.NDArray[np.int64]  # (N,) flat places in the batch, one a token
     targets: npt.NDArray[np.int32]  # (N,) ids of these tokens
 
 
 class BatchTargets(NamedTuple):
     """The scored tokens of a batch."""
 
-    places: Tensor
-    """(P,) int64, ascending flat places whose logits are needed, each once."""
+    places: Tensor  # (P,) int64, ascending flat places of needed logits, each once
     spans: Sequence[int]  # The M spans' positions
     at: Tensor  # (S,) for each scored token its index into ``places``, ascending
     target: Tensor  # (S,) its id
@@ -117,14 +116,14 @@ def rows_of(spans: Sequence[ScoredSpan]) -> list[PaddedRow]:
     return sorted(rows, key=lambda row: (-len(row.inputs), row.inputs.tobytes()))
 
 
+@dataclass(slots=True, eq=False)
 class PaddedStrategy:
     """Scores each sequence in its own row."""
 
     name = "plain"
 
-    def __init__(self, forward: Forward, counters: TokenCounts) -> None:
-        self.forward = forward
-        self.counters = counters
+    forward: Forward
+    counters: TokenCounts
 
     def score(
         self, spans: Sequence[ScoredSpan], budget: BatchBudget
@@ -138,7 +137,7 @@ class PaddedStrategy:
             budget,
         )
         for batch in batches:
-            scored: dict[int, SpanScore | InvalidRequestError] = {}
+            scored: dict[int, SpanResult] = {}
             for row in batch.items:
                 for i in row.spans:
                     result = batch.result

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.engine.trie import common_length
 from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.spans import common_length
 
 Layers = dict[int, tuple[Tensor, Tensor]]
 """Layer index → its keys and values, (1, heads, P, size)."""
@@ -87,8 +87,7 @@ class PrefixCache:
     """The cached prefix; another prefix reuses the part that both have in common."""
 
     def __init__(self, read: Callable[[Ids, int, Any], None]) -> None:
-        """``read`` runs the model on ids after so many tokens, with a cache of
-        those."""
+        """``read`` runs the model on ids after so many tokens, with their cache."""
         self._read = read
         self._tokens: Ids = np.zeros(0, dtype=np.int32)
         self._layers: Layers = {}

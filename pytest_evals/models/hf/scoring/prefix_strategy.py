@@ -11,28 +11,22 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.engine.batches import (
+from pytest_evals.models.engine.device_memory import (
     SMALLEST_PART,
     Batch,
     BatchBudget,
     in_batches,
 )
-from pytest_evals.models.engine.scorer import ScoredBatch, SpanScore
-from pytest_evals.models.engine.trie import Trie, trie_of
-from pytest_evals.models.hf.forward import (
-    AttentionView,
-    Forward,
-    LogitsChunk,
-    MemoryEstimate,
-    TokenCounts,
-)
+from pytest_evals.models.engine.scorer import ScoredBatch, SpanResult, SpanScore
+from pytest_evals.models.hf.forward import AttentionView, LogitsChunk, MemoryEstimate
 from pytest_evals.models.hf.scoring.packing import (
     PackedRow,
     PrefixGroup,
@@ -52,46 +46,49 @@ from pytest_evals.models.hf.scoring.padded_strategy import (
 from pytest_evals.models.hf.scoring.prefix_cache import PrefixCache
 from pytest_evals.models.tokens.encoder import Ids
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
-from pytest_evals.models.tokens.spans import ScoredSpan
+from pytest_evals.models.tokens.spans import ScoredSpan, Trie, trie_of
 
 ViewBuilder = Callable[[RowBatch, Sequence[Any]], AttentionView]
 """Function from rows on the device and the caches of their prefixes to their attention
 view."""
 
 
+class _Work(NamedTuple):
+    """The spans of a call, and the limit of their batches."""
+
+    trie: Trie
+    spans: Sequence[ScoredSpan]
+    budget: BatchBudget
+
+    def prefix_of(self, row: PackedRow) -> Ids:
+        return self.trie.sequences[int(row.members[0])][: row.depth]
+
+
+@dataclass(eq=False)
 class PrefixStrategy:
     """Scores groups of sequences with a cached prefix."""
 
-    def __init__(
-        self,
-        name: str,
-        see: ViewBuilder,
-        shape: RowShape,
-        estimate: MemoryEstimate,
-        plain: PaddedStrategy,
-        least: int | None = None,
-    ) -> None:
-        """Score with a view and a shape. ``least``: tokens of a prefix from which a
-        batch may contain rows after several prefixes; ``None`` for never."""
-        self.name = name
-        self._see = see
-        self._shape = shape
-        self._estimate = estimate
-        self._plain = plain
-        self._least = least
-        self.forward: Forward = plain.forward
-        self._counters: TokenCounts = plain.counters
+    name: str
+    see: ViewBuilder
+    shape: RowShape
+    estimate: MemoryEstimate
+    plain: PaddedStrategy
+    least: int | None = None
+    """Tokens of a prefix from which a batch may contain rows after several prefixes;
+    ``None`` for never."""
+    n_alone: int = 0  # Number of spans that the padded strategy had to score
+
+    def __post_init__(self) -> None:
+        self.forward, self._counters = self.plain.forward, self.plain.counters
         self._prefixes = PrefixCache(self._read)
-        self.n_alone = 0  # Number of spans that the padded strategy had to score
 
     def score(
         self, spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
-        trie = trie_of(spans)
-        groups = groups_of(trie, self._shape, self._prefixes.tokens)
-        for rows in self._passes(trie, groups, budget):
-            yield from self._score_rows(trie, spans, rows, budget)
+        work = _Work(trie_of(spans), spans, budget)
+        for rows in self._passes(work):
+            yield from self._score_rows(work, rows)
 
     def forget(self) -> None:
         """Free the memory of the cached prefix."""
@@ -102,22 +99,20 @@ class PrefixStrategy:
         """Number of tokens of the cached prefix."""
         return len(self._prefixes.tokens)
 
-    def _passes(
-        self, trie: Trie, groups: Sequence[PrefixGroup], budget: BatchBudget
-    ) -> Iterator[list[PackedRow]]:
+    def _passes(self, work: _Work) -> Iterator[list[PackedRow]]:
         """The rows of each group; those of neighboring groups together if they fit into
         one batch, prefixes included."""
         rows: list[PackedRow] = []
         depths: list[int] = []
-        for group in groups:
-            more = self._cut(trie, group, budget)
-            if rows and self._is_batch([*rows, *more], [*depths, group.depth], budget):
+        for group in groups_of(work.trie, self.shape, self._prefixes.tokens):
+            more, depth = self._cut(work, group), group.depth
+            if rows and self._is_batch([*rows, *more], [*depths, depth], work.budget):
                 rows += more
-                depths.append(group.depth)
+                depths.append(depth)
                 continue
             if rows:
                 yield rows
-            rows, depths = more, [group.depth]
+            rows, depths = more, [depth]
         if rows:
             yield rows
 
@@ -126,109 +121,84 @@ class PrefixStrategy:
     ) -> bool:
         """Whether one pass over the rows of all groups is allowed, and faster than one
         for each group, although it is padded to the longest row."""
-        if self._least is None or min(depths) < max(1, self._least):
+        if self.least is None or min(depths) < max(1, self.least):
             return False
         costs = [self._cost(row) for row in rows]
         longest = max(row.n_tokens for row in rows)
         padding = sum(longest - row.n_tokens for row in rows)
         return (
-            padding <= self._shape.gain * (len(depths) - 1)
+            padding <= self.shape.gain * (len(depths) - 1)
             and len(rows) * max(costs) + sum(depths) <= budget.tokens
             and budget.take(costs, 0) == len(rows)
         )
 
     def _score_rows(
-        self,
-        trie: Trie,
-        spans: Sequence[ScoredSpan],
-        rows: Sequence[PackedRow],
-        budget: BatchBudget,
+        self, work: _Work, rows: Sequence[PackedRow]
     ) -> Iterator[ScoredBatch]:
         todo = [rows]
         while todo:
-            for batch in self._batches(trie, spans, todo.pop(), budget):
+            for batch in self._batches(work, todo.pop()):
                 if not isinstance(batch.result, InvalidRequestError):
-                    yield from self._checked(batch.result, batch.elapsed_s, spans)
+                    found = batch.result
+                    finite: dict[int, SpanResult] = {
+                        i: one for i, one in found.items() if one.finite
+                    }
+                    yield ScoredBatch(finite, batch.elapsed_s)
+                    rest = found.keys() - finite.keys()
+                    yield from self._alone(sorted(rest), work.spans, BatchBudget(1))
                     continue
                 self.forget()
                 (row,) = batch.items
-                rest = self._cut(trie, PrefixGroup(row.depth, row.members), budget)
-                if len(rest) > 1:
-                    todo.append(rest)
+                parts = self._cut(work, PrefixGroup(row.depth, row.members))
+                if len(parts) > 1:
+                    todo.append(parts)
                 else:
                     for member in row.members.tolist():
-                        yield from self._alone(trie.spans[member], spans, budget)
+                        alone = work.trie.spans[member]
+                        yield from self._alone(alone, work.spans, work.budget)
 
-    def _cut(
-        self, trie: Trie, group: PrefixGroup, budget: BatchBudget
-    ) -> list[PackedRow]:
-        rows = pack(trie, group, min(self._shape.width, budget.tokens))
+    def _cut(self, work: _Work, group: PrefixGroup) -> list[PackedRow]:
+        rows = pack(work.trie, group, min(self.shape.width, work.budget.tokens))
         return sorted(rows, key=lambda row: -row.n_tokens)
 
     def _batches(
-        self,
-        trie: Trie,
-        spans: Sequence[ScoredSpan],
-        rows: Sequence[PackedRow],
-        budget: BatchBudget,
+        self, work: _Work, rows: Sequence[PackedRow]
     ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
         """Batches of rows; rows without a mask are batched separately, since their
         kernel is faster and needs less memory. Rows after several prefixes are one
         batch."""
         parts = [rows]
-        if _equal(_prefix_of(trie, rows[0]), _prefix_of(trie, rows[-1])):
+        if np.array_equal(work.prefix_of(rows[0]), work.prefix_of(rows[-1])):
             alone = [row for row in rows if len(row.members) == 1]
             parts = [alone, [row for row in rows if len(row.members) > 1]]
         for some in parts:
             masked = any(row.depth or len(row.members) > 1 for row in some)
-            yield from in_batches(
-                some,
-                [self._cost(row) if masked else row.n_tokens for row in some],
-                lambda batch: self._run(trie, spans, batch, budget),
-                budget,
-            )
+            costs = [self._cost(row) if masked else row.n_tokens for row in some]
+            yield from in_batches(some, costs, partial(self._run, work), work.budget)
 
     def _cost(self, row: PackedRow) -> int:
-        return self._estimate.tokens(row.n_tokens, row.depth)
-
-    def _checked(
-        self,
-        scored: dict[int, SpanScore],
-        elapsed_s: float,
-        spans: Sequence[ScoredSpan],
-    ) -> Iterator[ScoredBatch]:
-        yield ScoredBatch(
-            {i: one for i, one in scored.items() if one.finite}, elapsed_s
-        )
-        nonfinite = [i for i, one in scored.items() if not one.finite]
-        yield from self._alone(nonfinite, spans, BatchBudget(1))
+        return self.estimate.tokens(row.n_tokens, row.depth)
 
     def _alone(
         self, numbers: Iterable[int], spans: Sequence[ScoredSpan], budget: BatchBudget
     ) -> Iterator[ScoredBatch]:
         for i in numbers:
             self.n_alone += 1
-            for done in self._plain.score([spans[i]], budget):
+            for done in self.plain.score([spans[i]], budget):
                 yield ScoredBatch({i: done.scored[0]}, done.elapsed_s)
 
-    def _run(
-        self,
-        trie: Trie,
-        spans: Sequence[ScoredSpan],
-        rows: Sequence[PackedRow],
-        budget: BatchBudget,
-    ) -> dict[int, SpanScore]:
+    def _run(self, work: _Work, rows: Sequence[PackedRow]) -> dict[int, SpanScore]:
         """Score a batch of rows; those after the same prefix are neighbors."""
-        layouts = [lay_out(trie, spans, row) for row in rows]
-        prefixes, counts = [_prefix_of(trie, rows[0])], [0]
+        layouts = [lay_out(work.trie, work.spans, row) for row in rows]
+        prefixes, counts = [work.prefix_of(rows[0])], [0]
         for row in rows:
-            prefix = _prefix_of(trie, row)
-            if not _equal(prefix, prefixes[-1]):
+            prefix = work.prefix_of(row)
+            if not np.array_equal(prefix, prefixes[-1]):
                 prefixes.append(prefix)
                 counts.append(0)
             counts[-1] += 1
         depth = min(map(len, prefixes))
-        sheet = self._sheet(layouts, depth, tuple(counts), self._shape.multiple)
+        sheet = self._sheet(layouts, depth, tuple(counts), self.shape.multiple)
         width = sheet.ids.shape[1]
         spots = [
             SpanTargets(spot.span, spot.places + r * width, spot.targets)
@@ -237,9 +207,9 @@ class PrefixStrategy:
         ]
 
         def run(places: Tensor) -> Iterable[LogitsChunk]:
-            part = partial(self._part, budget)
+            part = partial(self._part, work.budget)
             pasts = [self._prefixes.over(prefix, part) for prefix in prefixes]
-            return self.forward(sheet.ids, places, self._see(sheet, pasts))
+            return self.forward(sheet.ids, places, self.see(sheet, pasts))
 
         with torch.inference_mode():
             scored = sum_logprobs(batch_targets(spots), run)
@@ -253,8 +223,7 @@ class PrefixStrategy:
         counts: tuple[int, ...],
         multiple: int,
     ) -> RowBatch:
-        """Pad rows so that their keys, with those of the prefix, are a multiple of
-        ``multiple``."""
+        """Pad rows; their keys, with the prefix, are a multiple of ``multiple``."""
         lengths = np.array([len(layout.ids) for layout in layouts], dtype=np.int64)
         width = int(lengths.max())
         width += -(width + depth) % multiple
@@ -272,30 +241,17 @@ class PrefixStrategy:
         )
 
     def _part(self, budget: BatchBudget, n_before: int) -> int:
-        """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within
-        the batch budget."""
+        """Prefill chunk after ``n_before`` tokens; with its mask, within the budget."""
         n = budget.tokens
-        while n > SMALLEST_PART and self._estimate.tokens(n, n_before) > budget.tokens:
+        while n > SMALLEST_PART and self.estimate.tokens(n, n_before) > budget.tokens:
             n //= 2
         return max(n, SMALLEST_PART)
 
     def _read(self, ids: Ids, n_before: int, past: Any) -> None:
         """Compute a chunk of a prefix as a batch of one row."""
         n = len(ids)
-        row = RowLayout(
-            ids.astype(np.int32),
-            np.arange(n_before, n_before + n, dtype=np.int32),
-            np.full(n, n, dtype=np.int32),
-            [],
-        )
+        positions = np.arange(n_before, n_before + n, dtype=np.int32)
+        row = RowLayout(ids.astype(np.int32), positions, np.full(n, n, np.int32), [])
         one = self._sheet([row], n_before, (1,), 1)
-        self.forward.remember(one.ids, self._see(one, [past]))
+        self.forward.remember(one.ids, self.see(one, [past]))
         self._counters.add(n, n)
-
-
-def _prefix_of(trie: Trie, row: PackedRow) -> Ids:
-    return trie.sequences[int(row.members[0])][: row.depth]
-
-
-def _equal(one: Ids, other: Ids) -> bool:
-    return np.array_equal(one, other)

@@ -21,8 +21,8 @@ import transformers
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from pytest_evals.models.hf.scoring.attention_masks import Kinds
 from pytest_evals.models.hf.scoring.cascade_attention import Scores
+from pytest_evals.models.hf.scoring.packing import Kinds
 
 NAME = "pytest_evals_cascade"
 MASK_OF_SCORES = "prepare_dynamic_mask"
@@ -125,8 +125,7 @@ class _Layer(NamedTuple):
 
 
 class _TorchAttention(TorchFunctionMode):
-    """Replaces ``scaled_dot_product_attention`` in the layer that used the cache
-    last."""
+    """Replaces torch's function in the layer that used the cache last."""
 
     def __init__(self, past: Any) -> None:
         super().__init__()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.device_memory import BatchBudget
 from pytest_evals.models.engine.scorer import (
     ScoredBatch,
     ScoringStrategy,
@@ -30,9 +30,14 @@ from pytest_evals.models.hf.forward import (
     estimate_memory,
 )
 from pytest_evals.models.hf.length_dependence import length_dependence_of
-from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
 from pytest_evals.models.hf.scoring.cascade_attention import CascadeAttention
-from pytest_evals.models.hf.scoring.packing import RowBatch, RowShape
+from pytest_evals.models.hf.scoring.packing import (
+    Kinds,
+    RowBatch,
+    RowShape,
+    kinds_of,
+    masks,
+)
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_strategy import PrefixStrategy, ViewBuilder
 from pytest_evals.models.hf.scoring.replaced_attention import (
@@ -73,9 +78,7 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     device = plain.forward.device.type
     shape = SHAPES.get(device, OTHER_SHAPE)
     batch_tokens = CPU_TOKENS if device == "cpu" else 0
-    judge = PaddedStrategy(
-        plain.forward, TokenCounts()
-    )  # what is tried out is not counted
+    judge = PaddedStrategy(plain.forward, TokenCounts())  # Trials are not counted
     scaling = length_dependence_of(plain.forward.model.config)
     length = scaling.length
     longest = min(max_length, length or max_length)
@@ -100,33 +103,24 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
         # A packed row has a column for each token of all its sequences.
         slower = next((other for other in good if not other.packs), None)
         other = plain if slower is None else slower.path(plain, shape)
-        path = LongContextStrategy(
-            path, other, max(0, length - shape.width), mixes=True
-        )
+        most = max(0, length - shape.width)
+        path = LongContextStrategy(path, other, most, mixes=True)
     elif length and not scaling.by_column:
         path = LongContextStrategy(path, plain, length)
     return StrategyChoice(path, NOTES.get(way.name, ""), batch_tokens)
 
 
+@dataclass(eq=False)
 class LongContextStrategy:
     """A fast strategy up to a length, and a slower one beyond."""
 
-    def __init__(
-        self,
-        path: ScoringStrategy,
-        other: ScoringStrategy,
-        length: int,
-        *,
-        mixes: bool = False,
-    ) -> None:
-        """Select the strategy by the length of each sequence. ``path``: for those up to
-        ``length`` tokens. ``mixes``: whether ``other`` takes sequences of
-        different lengths in one pass."""
-        self.name = path.name
-        self._path = path
-        self._other = other
-        self._length = length
-        self._mixes = mixes
+    path: ScoringStrategy  # For sequences of up to ``length`` tokens
+    other: ScoringStrategy
+    length: int
+    mixes: bool = False  # Whether ``other`` takes different lengths in one pass
+
+    def __post_init__(self) -> None:
+        self.name = self.path.name
 
     def score(
         self, spans: Sequence[ScoredSpan], budget: BatchBudget
@@ -134,21 +128,21 @@ class LongContextStrategy:
         """Score all spans; yields batches as they finish."""
         by_length: dict[int, list[int]] = {}
         for i, span in enumerate(spans):
-            length = max(len(span.tokens) - 1, self._length)
-            if self._mixes:
-                length = min(length, self._length + 1)
+            length = max(len(span.tokens) - 1, self.length)
+            if self.mixes:
+                length = min(length, self.length + 1)
             by_length.setdefault(length, []).append(i)
         # Upwards, for a scale that has grown stays until a short sequence comes.
         for length, numbers in sorted(by_length.items()):
-            path = self._path if length == self._length else self._other
+            path = self.path if length == self.length else self.other
             for done in path.score([spans[i] for i in numbers], budget):
                 scored = {numbers[i]: one for i, one in done.scored.items()}
                 yield ScoredBatch(scored, done.elapsed_s)
 
     def forget(self) -> None:
         """Free the memory of cached prefixes."""
-        self._path.forget()
-        self._other.forget()
+        self.path.forget()
+        self.other.forget()
 
 
 class _Candidate(NamedTuple):
@@ -159,8 +153,7 @@ class _Candidate(NamedTuple):
     least: int | None = None
     """Tokens of a prefix from which masks and keys of a row do not contain it; ``None``
     for never."""
-    trial: ViewBuilder | None = None
-    """Builds attention views in the self-test, where that is 0."""
+    trial: ViewBuilder | None = None  # Builds views in the self-test, where that is 0
 
     @property
     def tried(self) -> _Candidate:
@@ -182,7 +175,7 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
     # Flash kernels ignore or reject masks, and some abort the process's device context.
     takes_masks = not re.search(r"flash_attention|flash-attn", attention)
     if kinds is not None and forward.takes_positions and takes_masks:
-        packed = _packed(kinds, forward.model.dtype)
+        packed = partial(_packed, kinds, forward.model.dtype)
         least = 0
         if forward.device.type == "cpu":
             least = CASCADE_DEPTHS.get(attention, CASCADE_DEPTHS["eager"])
@@ -193,21 +186,19 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
                 "cascade", build(least), len(kinds), True, least=least, trial=build(0)
             )
         yield _Candidate("packed", packed, len(kinds), True)
-    yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
+    yield _Candidate("prefix", _prefixed, 0, False)
 
 
-def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
+def _packed(
+    kinds: Kinds, dtype: torch.dtype, sheet: RowBatch, pasts: Sequence[Any]
+) -> AttentionView:
     """Each token attends to its ancestors; with a custom mask unless that is plain
     causal attention."""
-
-    def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
-        (past,) = pasts
-        if past is None and not sheet.branched:
-            return AttentionView()
-        mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
-        return AttentionView(mask=mask, positions=sheet.positions, past=past)
-
-    return see
+    (past,) = pasts
+    if past is None and not sheet.branched:
+        return AttentionView()
+    mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
+    return AttentionView(mask=mask, positions=sheet.positions, past=past)
 
 
 def _cascade(
@@ -242,20 +233,14 @@ def _cascade(
     return see
 
 
-def _prefixed(takes_positions: bool) -> ViewBuilder:
-    """Each token attends to the tokens before it in its row, by the model's own
-    mask."""
-
-    def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
-        (past,) = pasts
-        places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
-        real = (places < sheet.lengths[:, None]).long()
-        mask = torch.nn.functional.pad(real, (sheet.depth, 0), value=1)
-        positions = sheet.depth + places.expand_as(sheet.ids)
-        chosen = positions if takes_positions else None
-        return AttentionView(mask=mask, positions=chosen, past=past)
-
-    return see
+def _prefixed(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
+    """Each token attends to those before it in its row, by the model's mask."""
+    (past,) = pasts
+    places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
+    real = (places < sheet.lengths[:, None]).long()
+    mask = torch.nn.functional.pad(real, (sheet.depth, 0), value=1)
+    positions = sheet.depth + places.expand_as(sheet.ids)
+    return AttentionView(mask=mask, positions=positions, past=past)
 
 
 def _agrees(
@@ -264,8 +249,7 @@ def _agrees(
     spans: Sequence[ScoredSpan],
     theirs: np.ndarray,
 ) -> bool:
-    """Whether a strategy reproduces the reference within the reference's own variation
-    between batches."""
+    """Whether a strategy is as near to the reference as its own batches are."""
     with warnings.catch_warnings():
         # Warnings about strategies that are not selected are irrelevant.
         warnings.simplefilter("ignore")
