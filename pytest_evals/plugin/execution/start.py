@@ -19,9 +19,9 @@ from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.modes.shard import ShardMode
 from pytest_evals.plugin.nodes import TreeLevels
 from pytest_evals.plugin.reporting import terminal_summary
-from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.github import Faults, Publishing
 from pytest_evals.plugin.reporting.models import ModelsReport
+from pytest_evals.plugin.reporting.prompts import Details
 from pytest_evals.plugin.reporting.results import ComparisonMode, Exports, Listeners
 from pytest_evals.plugin.secrets import learn_environment
 from pytest_evals.plugin.session import SESSION, EvalSession

@@ -174,10 +174,6 @@ class Models:
         if definition.has_own_model and not self.inference.has_opened(definition):
             self._refuse(error)
 
-    def model_of(self, item: DocumentItem) -> Model:
-        """Return the model of a document that is set up."""
-        return self.inference.opened[item.parent.model_definition(item)]
-
     def skip_if_broken(self, definition: Definition) -> None:
         """Skip a document whose model has raised an error."""
         if definition in self.broken:

@@ -74,7 +74,8 @@ class CacheInfoMode:
     def explain(self, item: DocItem) -> None:
         """Find the nearest stored requests."""
         self._session = item.parent.evals
-        model = self._session.models.model_of(item)
+        definition = item.parent.model_definition(item)
+        model = self._session.run.inference.opened[definition]
         if not isinstance(model, StoredModel):
             self._lines = [f"the responses of {model.name} are not stored"]
             return

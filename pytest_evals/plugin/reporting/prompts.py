@@ -1,8 +1,10 @@
-"""Prompts before the run: all documents are rendered before any is sent, so that
-warnings come first; ``--evals-write-out`` shows those of the first documents."""
+"""Prompts in the terminal: all documents are rendered before any is sent, so that
+warnings come first; ``--evals-write-out`` shows the first ones; ``-v`` and ``-vv`` show
+documents that passed, with prompt, answer and target."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.warnings import catch_warnings_for_item
+from pytest import TerminalReporter
 
 from pytest_evals.core.model import RequestTokenizer
 from pytest_evals.core.record import Record
@@ -28,6 +31,8 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.run.batches import ask, unsendable
 
 if TYPE_CHECKING:
+    from pytest_evals.core.record import Record
+    from pytest_evals.plugin.documents import DocItem
     from pytest_evals.plugin.session import EvalSession
     from pytest_evals.plugin.settings.option_table import Options
 
@@ -116,3 +121,65 @@ def _tokenizer(spec: str) -> tuple[RequestTokenizer | None, list[str]]:
         return open_tokenizer(parsed), []
     except EvalsError as error:
         return None, [f"evals: prompts without tokens: {one_line(error)}"]
+
+
+_WRONG = ("wrong", "regressed")
+
+
+class Details:
+    """Shows prompt, answer and target of documents that passed, as a pytest plugin: of
+    those that the command line names, with ``-v``; of all that are wrong, with
+    ``-vv``."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Find out which documents are named, as ``file.yaml::task[id]``."""
+        here = config.invocation_params.dir
+        given = [argument.partition("::") for argument in config.args]
+        self._named_documents = {
+            (os.path.normpath(here / file), name)
+            for file, _, name in given
+            if name.endswith("]")
+        }
+        self._wants_wrong = config.get_verbosity() > 1
+        self._documents: list[tuple[str, list[str]]] = []
+
+    @classmethod
+    def registered(cls, config: pytest.Config) -> Details | None:
+        """Register one and return it if documents are shown; else return ``None``."""
+        details = cls(config)
+        if config.get_verbosity() > 0 and (
+            details._named_documents or details._wants_wrong
+        ):
+            config.pluginmanager.register(details, "evals-details")
+            return details
+        return None
+
+    def lines(self, item: DocItem, record: Record) -> list[str]:
+        """What is shown of a document; nothing of most."""
+        is_wrong = item.word in _WRONG
+        name = item.nodeid.partition("::")[2]
+        is_named = (str(item.path), name) in self._named_documents
+        if not is_named and not (self._wants_wrong and is_wrong):
+            return []
+        from pytest_evals.reports.details.examples import document_lines
+
+        first, *lines = document_lines(record)
+        return lines if not is_wrong else [first, *lines]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the lines, which a worker has sent along. A document that failed is
+        among the failures already."""
+        lines = getattr(report, "evals_shown", None)
+        if lines and report.when == "call" and report.passed:
+            self._documents.append((report.head_line or report.nodeid, lines))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        """The documents, before the table."""
+        if not self._documents or terminalreporter.no_summary:
+            return
+        terminalreporter.write_sep("=", "documents")
+        for name, lines in self._documents:
+            terminalreporter.write_sep("_", one_line(name))
+            for line in lines:
+                terminalreporter.write_line(line)
