@@ -275,9 +275,8 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
         for gate in run.gates
         if nodeid == run.gate_id(gate)
     )
-    mark = (
-        GateMark(*session.gate_marks[nodeid]) if nodeid in session.gate_marks else None
-    )
+    given = session.gate_marks.get(nodeid)
+    mark = GateMark(*given) if given is not None else None
     hook, place = session.config.hook, gate.source
     line = place.line - 1 if place.line else None
     location = (str(place.path), line, heading_of(gate))

@@ -167,9 +167,8 @@ class EvalSession:
     @property
     def tested(self) -> list[tuple[CachedModels, str]]:
         """The specs of all models, with the responses that are stored."""
-        return [
-            (one.run.inference.answers, one.run.config.full_spec) for one in self.all
-        ]
+        runs = [one.run for one in self.all]
+        return [(one.inference.answers, one.config.full_spec) for one in runs]
 
     @property
     def is_first(self) -> bool:

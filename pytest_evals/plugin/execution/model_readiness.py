@@ -39,15 +39,14 @@ class ModelReadiness:
         try:
             return (yield)
         except pytest.exit.Exception:
-            refused = next(
-                filter(None, (one.models.refused for one in self._session.all)), ""
-            )
-            if not refused:
+            refused = (one.models.refused for one in self._session.all)
+            why = next(filter(None, refused), "")
+            if not why:
                 raise
             if self._session.assignment is not None:
-                session.config.workeroutput[REFUSED] = refused  # type: ignore[attr-defined]
+                session.config.workeroutput[REFUSED] = why  # type: ignore[attr-defined]
                 raise
-            error = pytest.UsageError(refused)
+            error = pytest.UsageError(why)
             raise with_place(session.config, error) from None
 
     def before_item(self, session: pytest.Session) -> None:

@@ -40,11 +40,9 @@ if TYPE_CHECKING:
 def will_ask(session: pytest.Session, options: Options) -> bool:
     """Return whether documents of a collected session will be sent."""
     config = session.config
-    stops = session.testsfailed and not config.getoption(
-        "continue_on_collection_errors"
-    )
-    shown_only = options.cache_info or options.plan
-    return not (stops or shown_only or config.getoption("collectonly"))
+    stops = session.testsfailed and not config.option.continue_on_collection_errors
+    shown_only = options.cache_info or options.plan or config.option.collectonly
+    return not (stops or shown_only)
 
 
 def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
@@ -147,9 +145,8 @@ class Details:
     def registered(cls, config: pytest.Config) -> Details | None:
         """Register one and return it if documents are shown; else return ``None``."""
         details = cls(config)
-        if config.get_verbosity() > 0 and (
-            details._named_documents or details._wants_wrong
-        ):
+        shows = details._named_documents or details._wants_wrong
+        if shows and config.get_verbosity() > 0:
             config.pluginmanager.register(details, "evals-details")
             return details
         return None

@@ -47,14 +47,13 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["gate"] = n_gates
     counted = ", ".join(plural(n, noun) for noun, n in counts.items())
     model, judge = session.options.model, session.options.judge
-    own = not any(run.task.asks_model for run in session.suite.tasks.values())
+    tasks = [run.task for run in session.suite.tasks.values()]
+    own = not any(task.asks_model for task in tasks)
     tested = "models of the evals" if own else "model of the fixture eval_model"
     tested = f"model {with_address(model)}" if model else tested
     if session.model:
         tested = f"models {', '.join(one.model for one in session.all)}"
-    if judge and any(
-        JUDGE in run.task.models.values() for run in session.suite.tasks.values()
-    ):
+    if judge and any(JUDGE in task.models.values() for task in tasks):
         tested += f" · judge {with_address(judge)}"
     sources = [label_of(one) for one in session.options.include_path]
     tested += "".join(f" · tasks of {one}" for one in sources if one)
@@ -174,9 +173,8 @@ def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> N
 
 
 def _n_scored(session: EvalSession) -> int:
-    return sum(
-        len(run.records) for one in session.all for run in one.suite.tasks.values()
-    )
+    runs = (run for one in session.all for run in one.suite.tasks.values())
+    return sum(len(run.records) for run in runs)
 
 
 _OWN = {
@@ -258,9 +256,8 @@ class OpenGates:
         path, line, heading = report.location
         line = 0 if line is None else line + 1
         facts = dict(report.user_properties)
-        why = ": ".join(
-            str(facts[name]) for name in ("conclusion", "reason") if name in facts
-        )
+        parts = (facts[name] for name in ("conclusion", "reason") if name in facts)
+        why = ": ".join(map(str, parts))
         text = one_line(f"{heading}: inconclusive: {why}")
         self._config.hook.pytest_warning_recorded.call_historic(
             kwargs={

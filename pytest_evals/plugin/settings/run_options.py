@@ -150,18 +150,18 @@ def task_options(
         has_judge=bool(options.judge),
         typed_csv=not options.latticeflow_csv_text,
         call_s=options.latticeflow_snippet_timeout,
-        code_roots=tuple(
-            str(path.resolve()) for path in (root, *options.latticeflow_allow_code)
-        ),
-        function_roots=tuple(
-            str(path.resolve()) for path in (root, *options.include_path)
-        ),
+        code_roots=_resolved(root, *options.latticeflow_allow_code),
+        function_roots=_resolved(root, *options.include_path),
         root=str(root),
         base=str(config.invocation_params.dir),
         metrics=metrics,
         files=files,
         **_shared(options, TaskOptions),
     )
+
+
+def _resolved(*paths: Path) -> tuple[str, ...]:
+    return tuple(str(path.resolve()) for path in paths)
 
 
 def of_model(options: Options, model: NamedModel) -> Options:
