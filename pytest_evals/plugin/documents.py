@@ -22,13 +22,8 @@ from _pytest.pathlib import bestrelpath
 from pytest_evals.core.node_names import document_start
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
+from pytest_evals.plugin import messages
 from pytest_evals.plugin.junit import writes_rows
-from pytest_evals.plugin.messages import (
-    DocumentFailed,
-    document_properties,
-    message_of,
-    users_traceback,
-)
 from pytest_evals.plugin.models.session_models import Definition
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
@@ -243,9 +238,8 @@ class EvalItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """Return the message of our errors, without traceback."""
-        return message_of(excinfo.value, self, self.place) or super().repr_failure(
-            excinfo, style
-        )
+        shown = messages.message_of(excinfo.value, self, self.place)
+        return shown or super().repr_failure(excinfo, style)
 
 
 class DocItem(EvalItem):
@@ -328,9 +322,9 @@ class DocItem(EvalItem):
         is_wrong = self.word in ("wrong", "regressed")
         fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)
         if fails or self.parent.wants_properties:
-            self.user_properties += document_properties(record, self.word)
+            self.user_properties += messages.document_properties(record, self.word)
         if fails:
-            raise DocumentFailed(record)
+            raise messages.DocumentFailed(record)
         if session.document_lines is not None:
             self.shown = session.document_lines(self, record)
 
@@ -354,7 +348,7 @@ class DocItem(EvalItem):
 
     def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
         """Shorten the traceback; not called with ``--full-trace``."""
-        return users_traceback(excinfo)
+        return messages.users_traceback(excinfo)
 
 
 def _attribute(name: str, create: Callable[[Any], Any]) -> property:

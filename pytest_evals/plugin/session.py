@@ -28,14 +28,9 @@ from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import DocumentItem, Models
-from pytest_evals.plugin.settings import run_options
+from pytest_evals.plugin.settings import process, run_options
 from pytest_evals.plugin.settings.option_table import Options
 from pytest_evals.plugin.settings.options import suite_root
-from pytest_evals.plugin.settings.process import (
-    is_distributed,
-    load_conftests,
-    selects_items,
-)
 from pytest_evals.plugin.shared_state import (
     SessionWarnings,
     SharedState,
@@ -203,7 +198,7 @@ class EvalSession:
     def creates_own_documents(self) -> bool:
         """Whether this is a worker that may create only the documents of its shard."""
         is_worker = self.assignment is not None
-        is_chosen = selects_items(self.config) or bool(self.options.shard)
+        is_chosen = process.selects_items(self.config) or bool(self.options.shard)
         return is_worker and self.stoppable is None and not is_chosen
 
     @cached_property
@@ -242,8 +237,8 @@ class EvalSession:
         Raises:
             TaskFileError: The file, a dataset or a gate cannot be used.
         """
-        if is_distributed(self.config):
-            load_conftests(self.config, path.parent)
+        if process.is_distributed(self.config):
+            process.load_conftests(self.config, path.parent)
         if self.options.prefetch and self.config.option.collectonly:  # a list
             for one in self._tasks(path, ihook):
                 self.listed += one.tasks() if isinstance(one, Group) else [one]

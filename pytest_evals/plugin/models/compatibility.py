@@ -10,13 +10,7 @@ import pytest
 
 from pytest_evals.core.task import ModelUse, Task
 from pytest_evals.errors import OptionError, Place
-from pytest_evals.models.registry import (
-    KINDS,
-    TaskRequirements,
-    check_spec,
-    parse_spec,
-    why_unfit,
-)
+from pytest_evals.models import registry
 from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.models.session_models import (
     DocumentItem,
@@ -73,7 +67,7 @@ def refuse_early(
     except pytest.UsageError as error:
         specs = [one.spec for one in options.models]
         given = filter(None, (*specs, options.judge))
-        is_built_in = all(kind_name(text) in KINDS for text in given)
+        is_built_in = all(kind_name(text) in registry.KINDS for text in given)
         if is_built_in or not _has_unread_conftests(config):
             raise InvalidModelError(str(error)) from None
 
@@ -149,17 +143,17 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
     all affected tasks."""
     unfit: dict[str, list[str]] = {}
     try:
-        spec = parse_spec(text)
-        check_spec(spec)
+        spec = registry.parse_spec(text)
+        registry.check_spec(spec)
         for task in tasks:
-            needs = TaskRequirements(
+            needs = registry.TaskRequirements(
                 task.output_type, chat, task.shows_images, task.sends_tools
             )
-            why = why_unfit(spec, needs)
+            why = registry.why_unfit(spec, needs)
             if why:
                 by_text = needs._replace(output_type="generate_until")
                 is_choice = task.output_type == "multiple_choice"
-                if is_choice and not why_unfit(spec, by_text):
+                if is_choice and not registry.why_unfit(spec, by_text):
                     why += _BY_GENERATION
                 unfit.setdefault(why, []).append(_task_text(task))
     except OptionError as error:
@@ -171,8 +165,8 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
 def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:
     """Refuse a server without log-probabilities for a task that needs them."""
     scored = [task for task in tasks if task.output_type in _SCORED]
-    spec = parse_spec(text)
-    why_unable = KINDS[spec.kind].why_unable
+    spec = registry.parse_spec(text)
+    why_unable = registry.KINDS[spec.kind].why_unable
     if not scored or why_unable is None or answers.is_hooked(text):
         return
     why = why_unable(spec)
@@ -200,7 +194,7 @@ def _check_judges(
                 raise pytest.UsageError(f"{where}: {why}")
     try:
         if text:
-            check_spec(parse_spec(text))
+            registry.check_spec(registry.parse_spec(text))
     except OptionError as error:
         if not answers.is_hooked(text):
             raise pytest.UsageError(f"--evals-judge: {error}") from None
@@ -211,11 +205,11 @@ def _why_unfit_judge(text: str, use: ModelUse | None) -> str:
     if not text:
         return NO_JUDGE
     shows_images = use is not None and use.shows_images
-    needs = TaskRequirements("generate_until", True, shows_images)
+    needs = registry.TaskRequirements("generate_until", True, shows_images)
     try:
-        spec = parse_spec(text)
-        check_spec(spec)
-        return why_unfit(spec, needs)
+        spec = registry.parse_spec(text)
+        registry.check_spec(spec)
+        return registry.why_unfit(spec, needs)
     except OptionError as error:
         return str(error)
 

@@ -14,12 +14,7 @@ from pytest import TerminalReporter
 from pytest_evals.core.comparison import ModelComparison
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.reporting.github import (
-    COMMENT,
-    LEAST,
-    Publishing,
-    append_summary,
-)
+from pytest_evals.plugin.reporting import github
 from pytest_evals.plugin.settings.run_options import path_of_model
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.models import model_lines
@@ -63,7 +58,7 @@ class ModelsReport:
         if not (done and (self._session.model or self._variants)):
             return
         if os.environ.get("GITHUB_ACTIONS") == "true":
-            self._lines += append_summary(self._markdown)
+            self._lines += github.append_summary(self._markdown)
 
     def _compare(self, done: list[EvalSession]) -> None:
         options = self._session.options
@@ -110,7 +105,7 @@ class ModelsReport:
         path = self._session.shared.options.markdown
         if path is not None:
             make_folder(path.parent, "--evals-markdown")
-            replace_text(path, self._markdown(COMMENT), "--evals-markdown")
+            replace_text(path, self._markdown(github.COMMENT), "--evals-markdown")
 
     def _as_json(self, found: ModelComparison) -> dict[str, Any]:
         paths = {one.model: one.run.writer.path for one in self._session.all}
@@ -129,9 +124,9 @@ class ModelsReport:
         done = {one: one.run.result for one in self._session.all}
         results = {one: result for one, result in done.items() if result is not None}
         room -= sum(len(part.encode("utf-8")) for part in tables) + len(results)
-        share = max(room // len(results), LEAST)
+        share = max(room // len(results), github.LEAST)
         runs = [
-            run_markdown(result, share, Publishing(one).changes(result))
+            run_markdown(result, share, github.Publishing(one).changes(result))
             for one, result in results.items()
         ]
         return "\n".join([*tables, *runs] if self._session.model else [*runs, *tables])

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.dialects.detect import (
-    GATES_FILES,
-    YAML_SUFFIXES,
-    lookalike_bytes,
-    raw_of,
-)
+from pytest_evals.dialects import detect
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.suite import eval_files
@@ -67,7 +62,7 @@ def warn_or_collect_lookalike(
 ) -> pytest.Collector | None:
     """Warn about such a file in a folder, or return its node if it is an error."""
     config = parent.config
-    if path.name in GATES_FILES:
+    if path.name in detect.GATES_FILES:
         config.stash.setdefault(_GATES_FILES, []).append(path)
         return None
     lost = _unnamed_module(path, config) or _lookalike(path)
@@ -109,7 +104,7 @@ def _unnamed_module(path: Path, config: pytest.Config) -> Lookalike | None:
 
 
 def _misnamed_module(path: Path) -> Problem | None:
-    raw = raw_of(path)
+    raw = detect.raw_of(path)
     found = _DECORATED.search(raw) if b"pytest_evals" in raw else None
     if found is None:
         return None
@@ -139,7 +134,7 @@ def unused_gates_files(config: pytest.Config, gates: SuiteGates) -> Iterator[Pro
 
 
 def _lookalike(path: Path) -> Lookalike | None:
-    if not lookalike_bytes(path):
+    if not detect.lookalike_bytes(path):
         return None
     from pytest_evals.dialects.lookalikes import lookalike
 
@@ -158,7 +153,8 @@ def _near(path: Path, root: Path, config: pytest.Config) -> Iterator[Path]:
                 continue
             seen.add(place)
             folders[:] = [one for one in folders if not skips(Path(place, one))]
-            yield from (Path(place, n) for n in names if n.endswith(YAML_SUFFIXES))
+            found = (name for name in names if name.endswith(detect.YAML_SUFFIXES))
+            yield from (Path(place, name) for name in found)
         if top == root or not top.is_relative_to(root):
             return
 
@@ -228,7 +224,7 @@ def _explained(session: pytest.Session, text: str) -> str:
         hint = suggestion(inside, known) if known else ""
         list_all = f"list all ids: pytest {Place(path)} --collect-only -q"
         return f"{Place(path)}: unknown test {inside!r}{hint}\n  fix: {list_all}"
-    if path.suffix not in YAML_SUFFIXES:
+    if path.suffix not in detect.YAML_SUFFIXES:
         return text
     message = "is empty" if not path.read_bytes().strip() else "is not an eval file"
     return f"{Place(path)} {message}\n  fix: write {_KEYS}"
