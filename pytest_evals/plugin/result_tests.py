@@ -37,11 +37,13 @@ def rank(item: pytest.Item, *, on_worker: bool) -> int:
     document or gate are tests of the results. The controller, which has ids only,
     recognises them by this order.
     """
+    if isinstance(item, DocItem):  # comes first: there are many
+        return 1
     if isinstance(item, GateItem):
         return 2
     if is_late(item):
         return 3
-    return 0 if on_worker and not isinstance(item, DocItem) else 1
+    return 0 if on_worker else 1
 
 
 def write_records(session: EvalSession, folder: Path) -> None:

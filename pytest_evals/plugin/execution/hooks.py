@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,8 @@ class SessionHooks:
             if one.stoppable is not None:
                 one.stoppable.arrange(items)
         if self._session.assignment is not None:
-            gates_here = (item for item in items if isinstance(item, GateItem))
-            found = ((gate.nodeid, _mark_of(gate)) for gate in gates_here)
+            own = (item for item in items if isinstance(item, GateItem))
+            found = ((gate.nodeid, _mark_of(gate)) for gate in own)
             marks = {nodeid: mark for nodeid, mark in found if mark is not None}
             for one in self._session.all:
                 one.news = report_collection(one.suite, marks, gates)
@@ -102,12 +103,7 @@ class SessionHooks:
     def _sort(self, items: list[pytest.Item]) -> None:
         session = self._session
         is_worker = session.assignment is not None or bool(session.options.shard)
-        # Documents have a fixed rank: there are many.
-        items.sort(
-            key=lambda item: (
-                1 if isinstance(item, DocItem) else rank(item, on_worker=is_worker)
-            )
-        )
+        items.sort(key=partial(rank, on_worker=is_worker))
         if self._session.model:
             collected_items.sort_by_model(items, self._session.all)
 
