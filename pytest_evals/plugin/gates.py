@@ -180,6 +180,13 @@ _NO_REASON = "Skipped: unconditional skip"
 """What pytest writes for ``@pytest.mark.skip`` without a reason."""
 
 
+def _gates_of(session: EvalSession) -> Iterator[tuple[str, Gate]]:
+    """Yield the gates of a model with their node ids."""
+    for run in session.suite.all():
+        for gate in run.gates:
+            yield run.gate_id(gate), gate
+
+
 class GateCoverage:
     """Counts the gates of a session: one with gates that were not judged, or with a
     metric that could not be computed, must not look like one whose gates passed."""
@@ -202,7 +209,7 @@ class GateCoverage:
     def mark_verdicts(self) -> None:
         """Add ``xfail`` to verdicts, for the table and for baselines."""
         reported = self._session.run.gate_judge.reported
-        for nodeid, gate in self._gates():
+        for nodeid, gate in _gates_of(self._session):
             key = gate.task, gate.id
             if nodeid in self._marks and key in reported:
                 reported[key] = replace(reported[key], mark=self._marks[nodeid])
@@ -212,7 +219,7 @@ class GateCoverage:
         a run are judged later."""
         if self._session.options.shard:
             return
-        gates = [*self._gates()]
+        gates = [*_gates_of(self._session)]
         collected = self._session.shared.collected_gates
         if collected:
             gates = [(nodeid, gate) for nodeid, gate in gates if nodeid in collected]
@@ -232,11 +239,6 @@ class GateCoverage:
                 outcome.fail(session, outcome.line)
         for metric in broken_metrics(result.tasks):
             outcome.fail(session, metric)
-
-    def _gates(self) -> Iterator[tuple[str, Gate]]:
-        for run in self._session.suite.all():
-            for gate in run.gates:
-                yield run.gate_id(gate), gate
 
     def _is_judged(self, nodeid: str, gate: Gate) -> bool:
         """Whether a gate has a verdict, or a reason not to have one."""
@@ -271,9 +273,8 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
     session, gate = next(
         (one, gate)
         for one in session.all
-        for run in one.suite.all()
-        for gate in run.gates
-        if nodeid == run.gate_id(gate)
+        for known, gate in _gates_of(one)
+        if known == nodeid
     )
     given = session.gate_marks.get(nodeid)
     mark = GateMark(*given) if given is not None else None

@@ -61,9 +61,8 @@ def _calls(
     module = cast("pytest.Module", node.parent)
     function = found.cases
     try:
-        definition = FunctionDefinition.from_parent(
-            module, name=found.name, callobj=function
-        )
+        name = found.name
+        definition = FunctionDefinition.from_parent(module, name=name, callobj=function)
         metafunc = Metafunc(
             definition,
             definition._fixtureinfo,

@@ -71,10 +71,8 @@ class PrefetchMode:
             commits[lock.repository_name(repository)] = files.commit
             self._lines.append(_line(repository, files, users))
         done = "to download" if self._lists else "in the Hub's cache"
-        n = len(needed)
-        self._lines.append(
-            f"{n} repositor{'ies' if n != 1 else 'y'}, {shown_size(total)} {done}"
-        )
+        counted = f"{len(needed)} repositor{'ies' if len(needed) != 1 else 'y'}"
+        self._lines.append(f"{counted}, {shown_size(total)} {done}")
         if self._faults:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
