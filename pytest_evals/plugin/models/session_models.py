@@ -80,8 +80,10 @@ class Models:
                 for n, (job, then) in enumerate(pairwise(jobs), start=1)
                 if wave_of is not None and wave_of(job) != wave_of(then)
             ]
-            add, prepare = self.inference.add_batches, prepare_of(members)
-            add(definition, jobs, prepare, window=window, ends=ends)
+            prepare = prepare_of(members)
+            self.inference.add_batches(
+                definition, jobs, prepare, window=window, ends=ends
+            )
 
     def again(
         self, items: Sequence[AnyItem], wrap: Callable[[Model], Model]
