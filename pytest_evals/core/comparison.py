@@ -122,10 +122,12 @@ MatrixRows = Literal["metrics", "matrix"]
 class ModelRank(NamedTuple):
     """The rank of a model by a metric, with its 90% interval over other documents."""
 
-    rank: int  # from 1 for the best
+    rank: int  # from 1 for the best; models with equal means share the best of theirs
     low: int  # best rank of the interval
     high: int  # worst rank of the interval
-    first: float  # fraction of resamples in which it is the best one
+    first: float
+    """Fraction of resamples in which it is the best one; models with equal means share
+    a resample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -196,6 +196,19 @@ class Record:
         return (*self.responses, *own)
 
     @property
+    def all_responses(self) -> tuple[Response, ...]:
+        """All answers, of auxiliary models too."""
+        if not self.exchanges:
+            return self.responses
+        return (*self.responses, *(one.response for one in self.exchanges))
+
+    @property
+    def own_pairs(self) -> Iterator[tuple[Request, Response]]:
+        """The requests to the tested model with their answers, in order."""
+        yield from zip(self.requests, self.responses, strict=False)
+        yield from ((one[1], one[2]) for one in self.exchanges if one.is_tested)
+
+    @property
     def cut_short(self) -> bool:
         """Whether a generation of the tested model ended by a token limit below the
         request's own, because the context window was full or the server allows less.
@@ -206,19 +219,12 @@ class Record:
             return False
         if not self.requests and not self.exchanges:  # left out by :func:`slim`
             return True
-        own = [one[1:] for one in self.exchanges if one.is_tested]
-        pairs = (*zip(self.requests, self.responses, strict=False), *own)
-        return any(_is_cut_short(request, response) for request, response in pairs)
+        return any(_is_cut_short(*pair) for pair in self.own_pairs)
 
     @property
     def n_tokens(self) -> int:
         """Tokens of all prompts and answers."""
-        n = 0
-        for response in self.responses:
-            n += response.n_prompt_tokens + response.n_tokens
-        for exchange in self.exchanges:
-            n += exchange.response.n_prompt_tokens + exchange.response.n_tokens
-        return n
+        return sum(one.n_prompt_tokens + one.n_tokens for one in self.all_responses)
 
 
 _WORDS = {True: "correct", False: "wrong", None: "scored"}

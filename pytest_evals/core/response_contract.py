@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args
 
+from pytest_evals.core.finite import LARGEST
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.returned import (
@@ -235,13 +236,16 @@ def _real(value: object) -> float:
     return float(value)
 
 
-def _logprob(value: object) -> float | None:
-    if value is None:
-        return None
-    number = _real(value)
-    if not number <= MAX_LOGPROB:
-        raise ValueError
-    return number
+def _number(least: float, most: float) -> Callable[[object], float | None]:
+    """A converter of numbers between two others; ``None`` is unknown."""
+
+    def convert(value: object) -> float | None:
+        number = None if value is None else _real(value)
+        if number is not None and not least <= number <= most:
+            raise ValueError
+        return number
+
+    return convert
 
 
 def _greedy(value: object) -> bool | None:
@@ -269,15 +273,6 @@ def _elapsed(value: object) -> float:
     return max(number, 0.0)
 
 
-def _cost(value: object) -> float | None:
-    if value is None:
-        return None
-    number = _real(value)
-    if not 0 <= number < math.inf:
-        raise ValueError
-    return number
-
-
 _A_COUNT = (_count, "a whole number, 0 or more")
 _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "error": (_text, "a str"),
@@ -293,13 +288,16 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "usage": (mapping_of, "a mapping of JSON values"),
     "metadata": (mapping_of, "a mapping of JSON values"),
     "text": (_text, "a str"),
-    "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
+    "logprob": (
+        _number(-math.inf, MAX_LOGPROB),
+        "a log-probability: a number of at most 0, in nats",
+    ),
     "greedy": (_greedy, "True, False or None"),
     **dict.fromkeys(_COUNTS, _A_COUNT),
     "finish": (_finish, "'', 'stop', 'length', 'refused' or 'unsent'"),
     "elapsed_s": (_elapsed, "seconds: a finite number"),
     "latency_s": (_elapsed, "seconds: a finite number"),
-    "cost": (_cost, "None or a finite number, 0 or more"),
+    "cost": (_number(0, LARGEST), "None or a finite number, 0 or more"),
 }
 
 

@@ -8,7 +8,7 @@ LangChain's ``args`` and documents, objects with ``model_dump``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 RETURNED = ("steps", "data", "calls", "contexts", "messages", "usage", "metadata")
@@ -32,14 +32,12 @@ def json_value(given: Any) -> Any:
         raise ValueError from None
 
 
-def mappings_of(given: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return a sequence of mappings of JSON values.
+Mappings = tuple[Mapping[str, Any], ...]
 
-    Raises:
-        TypeError: It is something else.
-        ValueError: As for :func:`json_value`.
-    """
-    return tuple(_each(given, _as_mapping))
+
+def mappings_of(given: Any) -> Mappings:
+    """Return a sequence of mappings of JSON values; raises as :func:`mapping_of`."""
+    return _each(given, _as_mapping)
 
 
 def mapping_of(given: Any) -> Mapping[str, Any] | None:
@@ -52,46 +50,33 @@ def mapping_of(given: Any) -> Mapping[str, Any] | None:
     return None if given is None else _as_mapping(given)
 
 
-def calls_of(given: Any) -> tuple[Mapping[str, Any], ...]:
+def calls_of(given: Any) -> Mappings:
     """Return tool calls as mappings: ``name``, ``arguments`` (a mapping; text that is
     not a JSON object stays text), and if known ``id``, ``result``, ``error`` and
-    ``parent``, the ``id`` of the call that made this one.
-
-    Raises:
-        TypeError: A call has no name, or it is something else.
-        ValueError: As for :func:`json_value`.
-    """
-    return tuple(_each(given, _call))
+    ``parent``, the ``id`` of the call that made this one. Raises as :func:`mapping_of`,
+    and for a call without a name."""
+    return _each(given, _call)
 
 
-def contexts_of(given: Any) -> tuple[Mapping[str, Any], ...]:
+def contexts_of(given: Any) -> Mappings:
     """Return retrieved texts as mappings: ``text``, and if known ``id`` and ``score``.
-    A context may be a text alone, or have only an ``id``.
-
-    Raises:
-        TypeError: A context has neither, or it is something else.
-        ValueError: As for :func:`json_value`.
-    """
-    return tuple(_each(given, _context))
+    A context may be a text alone, or have only an ``id``. Raises as :func:`mapping_of`,
+    and for a context that has neither."""
+    return _each(given, _context)
 
 
-def messages_of(given: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return messages as mappings with ``role`` and ``content``.
-
-    Raises:
-        TypeError: A message has no role, or it is something else.
-        ValueError: As for :func:`json_value`.
-    """
-    return tuple(_each(given, _message))
+def messages_of(given: Any) -> Mappings:
+    """Return messages as mappings with ``role`` and ``content``. Raises as
+    :func:`mapping_of`, and for a message without a role."""
+    return _each(given, _message)
 
 
-def _each(given: Any, read: Callable[[Any], dict[str, Any]]) -> Iterator[Any]:
+def _each(given: Any, read: Callable[[Any], dict[str, Any]]) -> Mappings:
     if given is None:
-        return
+        return ()
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise TypeError
-    for one in given:
-        yield read(one)
+    return tuple(map(read, given))
 
 
 def _as_mapping(given: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -25,25 +24,13 @@ REASONING_TAGS = (("<think>", "</think>"),)
 """Tags around the reasoning of most models."""
 
 
-def _all(names: Sequence[str]) -> bool:
-    return True
-
-
-def _no_folder(folder: Path) -> bool:
-    return False
-
-
-def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
-    return (Variant(),)
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class SuiteFiles:
     """The files of a session, for dialects whose files refer to each other."""
 
     collected: Callable[[], Sequence[Path]] = tuple
     """Returns the files and folders that are read."""
-    skips: Callable[[Path], bool] = _no_folder  # whether a folder is skipped
+    skips: Callable[[Path], bool] = lambda _: False  # whether a folder is skipped
     parameters: set[str] = field(default_factory=set)
     """Names of the parameters that tasks declare, which dialects add."""
     indexes: dict[str, Any] = field(default_factory=dict)
@@ -103,8 +90,8 @@ class TaskOptions:
         files: The files of the session; ``None`` to read one file alone.
     """
 
-    takes: Callable[[Sequence[str]], bool] = _all
-    variants: Callable[[Sequence[str]], tuple[Variant, ...]] = _as_it_is
+    takes: Callable[[Sequence[str]], bool] = lambda _: True
+    variants: Callable[[Sequence[str]], tuple[Variant, ...]] = lambda _: (Variant(),)
     limit: float | None = None
     sample: float | None = None
     num_fewshot: int | None = None
@@ -141,17 +128,10 @@ class TaskOptions:
         return REASONING_TAGS if self.reasoning_tags is None else self.reasoning_tags
 
     def __repr__(self) -> str:
-        default, shown = _defaults(), list[str]()
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value != getattr(default, one.name):
-                shown.append(f"{one.name}={value!r}")
+        default, names = TaskOptions(), [one.name for one in fields(self)]
+        values = {name: getattr(self, name) for name in names}
+        shown = (f"{k}={v!r}" for k, v in values.items() if v != getattr(default, k))
         return f"TaskOptions({', '.join(shown)})"
-
-
-@cache
-def _defaults() -> TaskOptions:
-    return TaskOptions()
 
 
 class Rows(Protocol):

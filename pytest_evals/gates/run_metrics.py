@@ -76,9 +76,7 @@ class RunMetric:
 
 def _texts(record: Record) -> list[Response]:
     """Generations of the tested model."""
-    own = [one[1:] for one in record.exchanges if one.is_tested]
-    pairs = (*zip(record.requests, record.responses, strict=False), *own)
-    return [response for request, response in pairs if isinstance(request, Generate)]
+    return [answer for asked, answer in record.own_pairs if isinstance(asked, Generate)]
 
 
 def _cut_prompt(record: Record) -> Fact:

@@ -3,9 +3,9 @@ gates on a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +56,13 @@ class ReferenceRun(MemoryRun):
         return f"the reference model {self.model} has no score for {which}: {why}"
 
 
-def is_model(base: Path, name: str, here: Path) -> bool:
-    """Whether the baseline of a gate is a model: ``KIND:…`` with a registered kind, and
-    no stored run of that name."""
-    return _has_kind(name) and isinstance(stored_run(base, name, here), str)
-
-
 def _has_kind(name: str) -> bool:
     kind, colon, _ = name.partition(":")
     return bool(colon) and kind in KINDS
 
 
-def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
-    """The stored run of a name; or the error, with its fix, if missing. ``name``:
-    name of a baseline, or the folder of a run."""
+def _stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
+    """The stored run of a name, or the folder of a run; or the error, with its fix."""
     try:
         return find_run(base, name, here)
     except StoreError as error:
@@ -80,25 +73,6 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
         if "\n  fix: " in why:  # a run that exists but cannot be read
             return why.replace("\n  fix: ", "; ")
         return f"{why}. Create it: --evals-save-baseline={name}"
-
-
-def reference(
-    name: str, run: EarlierRun | str, task: str, now: Side, *, is_replaced: bool = False
-) -> Reference:
-    """A task in a baseline, paired with the task in this run."""
-    if isinstance(run, str):
-        return Reference(
-            baseline=name, fault=run, is_replaced=is_replaced, is_new=is_replaced
-        )
-    if isinstance(run, ReferenceRun):
-        return _reference_of_model(run, task, now)
-    try:
-        rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
-    except StoreError as error:
-        return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
-    others: dict[str, list[Any]] = {one: [] for one in run.tasks}
-    paired = refer(name, task, Side(results=run.results, rows={**others, **rows}), now)
-    return replace(paired, is_replaced=is_replaced)
 
 
 def _reference_of_model(run: ReferenceRun, task: str, now: Side) -> Reference:
@@ -161,31 +135,6 @@ def setting_faults(
     ]
 
 
-def side_of(
-    task: Task,
-    records: Sequence[Record],
-    hashes: TaskHashes,
-    settings: Mapping[str, Any],
-) -> Side:
-    """A task in memory, as one of two runs to pair."""
-    known, reads = hashes.of(task.name), hashes.reads(task.name)
-    rows = [
-        {
-            "doc_id": record.index,
-            "id": record.doc.id,
-            **known[record.index],
-            "reads": reads,
-        }
-        for record in records
-    ]
-    return Side(results=settings, rows={task.name: rows}, doc=partial(_doc, task))
-
-
-def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
-    doc: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
-    return doc
-
-
 class Baselines:
     """Caches the baselines of a run's gates."""
 
@@ -211,8 +160,11 @@ class Baselines:
         self._runs |= runs
 
     def is_model(self, name: str) -> bool:
-        """Whether the baseline of a gate is a model, see :func:`is_model`."""
-        return is_model(self._base, name, self._here)
+        """Whether the baseline of a gate is a model: ``KIND:…`` with a registered kind,
+        and no stored run of that name."""
+        return _has_kind(name) and isinstance(
+            _stored_run(self._base, name, self._here), str
+        )
 
     def will_exist(self, name: str) -> bool:
         """Whether this run creates the baseline: it is saved under that name, or runs
@@ -225,7 +177,7 @@ class Baselines:
 
     def _stored(self, name: str) -> EarlierRun | str:
         own = own_baseline(self._base, name, self._label)
-        return stored_run(self._base, own, self._here)
+        return _stored_run(self._base, own, self._here)
 
     def is_missing(self, name: str) -> bool:
         """Whether no stored run has this name."""
@@ -248,18 +200,39 @@ class Baselines:
         return self._references[key]
 
     def _paired(self, name: str, task: str) -> Reference:
-        run, now = self.run(name), Side(results={}, rows={})
-        if not isinstance(run, str):
-            now = self._now(task)
-        return reference(name, run, task, now, is_replaced=self.is_replaced(name))
+        run, is_replaced = self.run(name), self.is_replaced(name)
+        missing = Reference(baseline=name, is_replaced=is_replaced)
+        if isinstance(run, str):
+            return replace(missing, fault=run, is_new=is_replaced)
+        if isinstance(run, ReferenceRun):
+            return _reference_of_model(run, task, self._now(task))
+        try:
+            rows = {one: list(run.all_rows(one)) for one in run.tasks if one == task}
+        except StoreError as error:
+            return replace(missing, fault=str(error))
+        others: dict[str, list[Any]] = {one: [] for one in run.tasks}
+        before = Side(results=run.results, rows={**others, **rows})
+        return replace(
+            refer(name, task, before, self._now(task)), is_replaced=is_replaced
+        )
 
-    def _now(self, task: str) -> Side:
-        run = self._suite.tasks[task]
-        records = [record for _, record in sorted(run.records.items())]
-        settings = settings_of([(run.task, len(run.ids))], self._judge)
+    def _now(self, name: str) -> Side:
+        """A task of this run, as one of two runs to pair."""
+        run = self._suite.tasks[name]
+        task, known, reads = run.task, self._hashes.of(name), self._hashes.reads(name)
+        settings = settings_of([(task, len(run.ids))], self._judge)
         settings["model_info"] = dict(self._model_info())
         settings["options"] = self._options
-        return side_of(run.task, records, self._hashes, settings)
+        rows = [
+            {"doc_id": at, "id": record.doc.id, **known[at], "reads": reads}
+            for at, record in sorted(run.records.items())
+        ]
+
+        def doc(row: Mapping[str, Any]) -> dict[str, Any]:
+            found: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
+            return found
+
+        return Side(results=settings, rows={name: rows}, doc=doc)
 
 
 class EarlierOutcomes:

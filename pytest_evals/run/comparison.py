@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -68,16 +68,21 @@ def compared(
     Raises:
         StoreError: A run cannot be read, or the file cannot be written.
     """
-    methods = {
-        (task.task.name, one.key): one.how
-        for task in result.tasks
-        for one in task.metrics
-        if one.how is not None
-    }
-    both = side_of(baseline), side_of(read_run(path))
+    both, methods = (side_of(baseline), side_of(read_run(path))), methods_of([result])
     comparison = paired(name, *both, methods, min_overlap=min_overlap).comparison
     write_json(path / "comparison.json", asdict(comparison))
     return comparison
+
+
+def methods_of(results: Iterable[RunResult]) -> Methods:
+    """Return the definitions of the metrics of runs."""
+    return {
+        (task.task.name, metric.key): metric.how
+        for result in results
+        for task in result.tasks
+        for metric in task.metrics
+        if metric.how is not None
+    }
 
 
 def summary_of(found: Comparison) -> dict[str, Any]:
@@ -203,8 +208,13 @@ def paired(
         elif differing.intersection(tasks):
             differences.append(f"{group}: not compared, its documents differ")
         elif not missing:
-            changes = _group_estimates(group, tasks, before, now, estimates)
             numbers = _numbers(group, before, now)
+            sizes = {
+                task: found["sample_len"]
+                for task in tasks
+                if (found := now.of("results", task)) and "sample_len" in found
+            }
+            changes = group_estimates(numbers, tasks, estimates, sizes)
             metrics = [*_metrics(group, numbers, now, changes), *metrics]
             of_groups[group] = changes
     comparison = Comparison(
@@ -358,22 +368,6 @@ def _groups(before: Side, now: Side) -> dict[str, list[str]]:
         for group, tasks in below.items()
         if tasks and all(_numbers(group, before, now))
     }
-
-
-def _group_estimates(
-    group: str,
-    tasks: Sequence[str],
-    before: Side,
-    now: Side,
-    estimates: Mapping[str, Estimates],
-) -> Estimates:
-    sizes = {
-        task: found["sample_len"]
-        for task in tasks
-        if (found := now.of("results", task)) and "sample_len" in found
-    }
-    numbers = _numbers(group, before, now)
-    return group_estimates(numbers, tasks, estimates, sizes)
 
 
 def _tasks_below(group: str, members: Mapping[str, Sequence[str]]) -> Iterator[str]:

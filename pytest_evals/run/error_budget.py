@@ -38,14 +38,11 @@ class ErrorBudget:
         if not record.error and not record.exchanges and not self.lost:
             self.n_asked += 1
             return
-        later = [one.response for one in record.exchanges]
-        errors = [one for one in (*record.responses, *later) if one.error]
-        why = unsent(record)
-        if why:
+        if why := unsent(record):
             raise SpendCapError(why)
         document = (record.task, record.index)
         self.n_asked += document not in self.lost
-        if not errors:
+        if not any(one.error for one in record.all_responses):
             self.lost.discard(document)
             return
         self.lost.add(document)
@@ -64,6 +61,4 @@ def unsent(record: Record) -> str:
     """Why a request of a document was not sent; empty if all were."""
     if not record.error and not record.exchanges:
         return ""
-    later = [one.response for one in record.exchanges]
-    every = (*record.responses, *later)
-    return next((one.error for one in every if one.finish == UNSENT), "")
+    return next((one.error for one in record.all_responses if one.finish == UNSENT), "")

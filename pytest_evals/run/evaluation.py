@@ -24,13 +24,13 @@ from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import OneModel
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.cached_model import CachedModels
+from pytest_evals.run.comparison import methods_of
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.model_comparison import (
     compare_models,
     compare_variants,
     has_variants,
-    methods_of,
 )
 from pytest_evals.run.notebook import progress
 from pytest_evals.run.readiness import PlannedRequests, why_refused

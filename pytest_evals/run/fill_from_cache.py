@@ -8,14 +8,14 @@ gates of other tasks are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
 from pytest_evals.run.batches import Batches, Job
+from pytest_evals.run.config import RunConfig
+from pytest_evals.run.flow import Flow, score
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.model import StoredModel
@@ -24,9 +24,9 @@ from pytest_evals.store.model import StoredModel
 def fill_from_cache(
     suite: Suite,
     inference: Inference,
-    spec: str,
+    config: RunConfig,
     hook: Any,
-    finish: Callable[[Record, Task, Render | None], None],
+    flow: Flow,
 ) -> dict[str, int]:
     """Score documents that were left out and whose responses are stored.
 
@@ -43,14 +43,15 @@ def fill_from_cache(
     filled: dict[str, int] = {}
     with ExitStack() as closing:
         runs = [run for run in suite.tasks.values() if _is_partial(run, suite)]
-        model = _stored(inference, spec, closing) if runs else None
+        model = _stored(inference, config.full_spec, closing) if runs else None
         for run in runs if model is not None else ():
             assert model is not None
             lacking = [index for index in run.indices if index not in run.records]
             records = _answered(run.task, lacking, model)
             if len(records) == len(lacking):
+                render = model.render if config.chat else None
                 for record in records:
-                    finish(record, run.task, model.render)
+                    flow.finish(score(record, run.task), run.task, render)
                 filled[run.task.name] = len(records)
     return filled
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -70,8 +71,9 @@ class Flow:
         self._required: dict[str, Required] = {}
         is_removed = "think_end_token=" in config.full_spec
         self._reasoning = ReasoningWarnings(is_removed=is_removed)
-        self._max_errors = config.max_errors
-        self._budgets: dict[Hashable, ErrorBudget] = {}
+        self._budgets = defaultdict[Hashable, ErrorBudget](
+            lambda: ErrorBudget(config.max_errors)
+        )
         self.failed: set[Hashable] = set()
         """Keys of models that have raised an error."""
         self.send: Callable[[Record, Sample | None], None] | None = None
@@ -92,10 +94,7 @@ class Flow:
         start = time.perf_counter()
         record = score(taken, job.task, score_hook)
         took_s = time.perf_counter() - start
-        for response in record.responses:
-            took_s += response.elapsed_s
-        for exchange in record.exchanges:
-            took_s += exchange.response.elapsed_s
+        took_s += sum(response.elapsed_s for response in record.all_responses)
         render = self._inference.opened[key].render if self._chat else None
         self.finish(record, job.task, render)
         return Scored(record, took_s)
@@ -118,9 +117,7 @@ class Flow:
         model = inference.opened[key]
         try:
             record = inference.batches[key].take(job, model, inference.on_answer)
-            budget = self._budgets.get(key)
-            if budget is None:
-                budget = self._budgets[key] = ErrorBudget(self._max_errors)
+            budget = self._budgets[key]
             if record.error or record.exchanges or budget.lost:
                 budget.add(record)
             else:

@@ -323,18 +323,21 @@ class Inference:
         return int(here + getattr(self._remote, name))
 
 
-class NoModel(Model):
-    """The model of tasks that send no requests."""
+class SilentModel(Model):
+    """Returns an error for each request."""
 
     name = ""
 
+    def __init__(self, error: str) -> None:
+        self._error = error
+
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
-        """Return an error for each request."""
-        for i, _ in enumerate(requests):
-            yield i, Response(error="no model is set: pass one with --model")
+        """Return the same error for all requests."""
+        return ((i, Response(error=self._error)) for i, _ in enumerate(requests))
 
 
-NO_MODEL = NoModel()
+NO_MODEL = SilentModel("no model is set: pass one with --model")
+"""The model of tasks that send no requests."""
 
 
 @dataclass(slots=True)

@@ -204,7 +204,7 @@ def metric_changes(
         estimates: The changes, or the reasons why they have no confidence interval.
     """
     for key in keys_of(*numbers):
-        before, now = (_number(side.get(key)) for side in numbers)
+        before, now = (as_number(side.get(key)) for side in numbers)
         one = MetricChange(
             task=name,
             key=key,
@@ -243,10 +243,11 @@ def keys_of(*numbers: Numbers) -> list[str]:
 
 
 def _equal(value: Fraction | float, expected: Any) -> bool:
-    return _number(expected) is not None and math.isclose(
+    return as_number(expected) is not None and math.isclose(
         value, expected, rel_tol=_EXACT, abs_tol=_EXACT
     )
 
 
-def _number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
+    """Return a value of ``results.json`` as a number; ``None`` if it is not one."""
     return float(value) if isinstance(value, int | float) else None

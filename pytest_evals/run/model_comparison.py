@@ -15,7 +15,6 @@ from pytest_evals.core.comparison import (
 )
 from pytest_evals.core.node_names import node_label
 from pytest_evals.core.reference import MIN_OVERLAP
-from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import OptionError, unknown_name
 from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
@@ -28,7 +27,7 @@ from pytest_evals.run.comparison import (
     paired,
     side_of,
 )
-from pytest_evals.run.metric_changes import is_mean_of, keys_of
+from pytest_evals.run.metric_changes import as_number, is_mean_of, keys_of
 from pytest_evals.run.suite import TaskRun
 from pytest_evals.stats.interval_methods import holm
 from pytest_evals.stats.ranks import rank_estimates
@@ -72,17 +71,6 @@ def check_several(models: Mapping[str, Any], reference: str, save: str) -> None:
         raise OptionError(f"reference: {unknown_name('model', reference, [*models])}")
     if models and save:
         check_model_names(save, [*models])
-
-
-def methods_of(results: Iterable[RunResult]) -> Methods:
-    """Return the definitions of the metrics of runs."""
-    return {
-        (task.task.name, metric.key): metric.how
-        for result in results
-        for task in result.tasks
-        for metric in task.metrics
-        if metric.how is not None
-    }
 
 
 def compare_models(
@@ -226,14 +214,13 @@ def _documents(task: str, rows: Sequence[Mapping[str, Row]]) -> Iterator[ModelDo
         yield ModelDocument(
             task=task,
             id=str(one.get("id", one["doc_id"])),
-            correct=tuple(_correct(row) for row in found.values()),
+            correct=tuple(
+                row.get("correct") if row.get("status") == "scored" else None
+                for row in found.values()
+            ),
             answers=tuple(str(row.get("answer") or "") for row in found.values()),
             target=str(one.get("target") or ""),
         )
-
-
-def _correct(row: Row) -> bool | None:
-    return row.get("correct") if row.get("status") == "scored" else None
 
 
 def _metrics(
@@ -259,7 +246,7 @@ def _metrics(
                     task=task,
                     key=key,
                     model=name,
-                    value=_number(numbers[name].get(key)),
+                    value=as_number(numbers[name].get(key)),
                     higher_is_better=higher,
                     change=changes.get(name),
                     p_value=p_values.get(name),
@@ -330,8 +317,4 @@ def _ranks(
     except ValueError:
         return {}
     ranked = rank_estimates(table, clusters)
-    return {name: ModelRank(*one) for name, one in zip(sides, ranked, strict=True)}
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return dict(zip(sides, ranked, strict=True))

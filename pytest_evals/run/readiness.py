@@ -6,18 +6,18 @@ first looked up in the cache, up to the first one without a stored response.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Request, Response
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.run.batches import Batches, Job
 from pytest_evals.run.cached_model import CachedModels
+from pytest_evals.run.inference import SilentModel
 from pytest_evals.store.model import NOT_STORED
 
 NO_MODEL = (
@@ -78,14 +78,10 @@ def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError |
             jobs, planned.prepare, _WINDOW, auxiliary_models=stored.further
         )
         for job in jobs:
-            if _lacks(batches.take(job, stored.open(planned.tested))):
+            record = batches.take(job, stored.open(planned.tested))
+            if any(one.error == NOT_STORED for one in record.all_responses):
                 return errors[id(job.task)]
     return None
-
-
-def _lacks(record: Record) -> bool:
-    later = [one.response for one in record.exchanges]
-    return any(one.error == NOT_STORED for one in (*record.responses, *later))
 
 
 class _Faults:
@@ -138,7 +134,7 @@ class _Stored:
     ) -> None:
         self._planned, self._answers = planned, answers
         self._faults, self._closing = faults, closing
-        self._models: dict[str | None, Model] = {None: _Silent(_UNKNOWN)}
+        self._models: dict[str | None, Model] = {None: SilentModel(_UNKNOWN)}
 
     def open(self, spec: str | None) -> Model:
         if spec not in self._models:
@@ -152,25 +148,12 @@ class _Stored:
         if isinstance(source, str):
             return self.open(source)
         # Its fingerprint is unknown until it is open, so it must be opened.
-        return _Silent(NOT_STORED if self._faults.of_opener(source) else _UNKNOWN)
+        return SilentModel(NOT_STORED if self._faults.of_opener(source) else _UNKNOWN)
 
     def _opened(self, spec: str) -> Model:
         found = self._answers.without_model(spec) if spec else None
         if found is None:
             # It has no fingerprint. If it can be opened, its responses decide.
-            return _Silent(NOT_STORED if self._faults.of_spec(spec) else _UNKNOWN)
+            return SilentModel(NOT_STORED if self._faults.of_spec(spec) else _UNKNOWN)
         self._closing.callback(found.close)
         return found
-
-
-class _Silent(Model):
-    """Returns an error for each request."""
-
-    name = ""
-
-    def __init__(self, error: str) -> None:
-        self._error = error
-
-    def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
-        """Equal for all requests."""
-        return ((i, Response(error=self._error)) for i, _ in enumerate(requests))

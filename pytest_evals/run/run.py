@@ -13,9 +13,7 @@ from typing import Any
 
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Render
-from pytest_evals.core.result import SPEND_CAP, RunResult, TaskResult, lacking
-from pytest_evals.core.task import Task
+from pytest_evals.core.result import SPEND_CAP, RunResult, lacking
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.check import ungated
 from pytest_evals.masking.registry import knows_any
@@ -33,7 +31,7 @@ from pytest_evals.run.comparison import (
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.fill_from_cache import fill_from_cache
-from pytest_evals.run.flow import Flow, score
+from pytest_evals.run.flow import Flow
 from pytest_evals.run.gate_judge import GateJudge, Records
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.run_writer import RunWriter
@@ -166,16 +164,8 @@ class Run:
 
     def _fill(self) -> None:
         self.filled = fill_from_cache(
-            self.suite,
-            self.inference,
-            self.config.full_spec,
-            self._hook,
-            self._finish_filled,
+            self.suite, self.inference, self.config, self._hook, self.flow
         )
-
-    def _finish_filled(self, record: Record, task: Task, render: Render | None) -> None:
-        shown = render if self.config.chat else None
-        self.flow.finish(score(record, task), task, shown)
 
     def warnings(self, *, plans: bool = False) -> list[str]:
         """Return the warnings about tasks, gates and models so far. ``plans``:
@@ -285,7 +275,12 @@ class Run:
 
 
 def _without_secrets(result: RunResult) -> RunResult:
-    tasks = {id(task): _task_without_secrets(task) for task in result.tasks}
+    tasks = {
+        id(task): replace(
+            task, records=tuple(map(_record_without_secrets, task.records))
+        )
+        for task in result.tasks
+    }
     groups = tuple(
         replace(group, tasks=tuple(tasks.get(id(task), task) for task in group.tasks))
         for group in result.groups
@@ -297,11 +292,6 @@ def _without_secrets(result: RunResult) -> RunResult:
         verdicts=without_secrets(result.verdicts),
         warnings=without_secrets(result.warnings),
     )
-
-
-def _task_without_secrets(task: TaskResult) -> TaskResult:
-    records = tuple(map(_record_without_secrets, task.records))
-    return replace(task, records=records)
 
 
 def _record_without_secrets(record: Record) -> Record:

@@ -27,28 +27,15 @@ class PromptCache:
 
     def shared_task(self, task: Task) -> Task:
         """Return a task whose documents are rendered once."""
-        return replace(task, ask=_SharedTask(self, task))
+        known: dict[int, Asked] = {}
 
-    def has_room(self, asked: Asked) -> bool:
-        """Return whether a document is kept, and count it."""
-        if self._n_characters >= MOST_CHARACTERS:
-            return False
-        self._n_characters += weight_of(asked.requests)
-        return True
+        def ask(index: int) -> Asked:
+            asked = known.get(index)
+            if asked is None:
+                asked = task.ask(index)
+                if self._n_characters < MOST_CHARACTERS:
+                    self._n_characters += weight_of(asked.requests)
+                    known[index] = asked
+            return asked._replace(doc=copy(asked.doc))  # its model may change it
 
-
-class _SharedTask:
-    """The documents of a task, as ``Task.ask``."""
-
-    def __init__(self, cache: PromptCache, task: Task) -> None:
-        self._cache, self._ask = cache, task.ask
-        self._known: dict[int, Asked] = {}
-
-    def __call__(self, index: int) -> Asked:
-        """Return a document, which its model may change, and its requests."""
-        asked = self._known.get(index)
-        if asked is None:
-            asked = self._ask(index)
-            if self._cache.has_room(asked):
-                self._known[index] = asked
-        return asked._replace(doc=copy(asked.doc))
+        return replace(task, ask=ask)

@@ -15,7 +15,7 @@ from pytest_evals.core.reasoning import (
     without_reasoning,
 )
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.task import Task
 
 _STOPPED = (
@@ -83,7 +83,7 @@ class ReasoningWarnings:
             return ""
         answers = [
             _answer(request, response, may_open=not self._is_removed)
-            for request, response in _exchanged(record)
+            for request, response in record.own_pairs
             if isinstance(request, Generate) and not response.error
         ]
         found = [one for one in answers if one.has_reasoning]
@@ -93,13 +93,6 @@ class ReasoningWarnings:
             return _STOPPED
         self._text = self._text or _text(*found[0].tags)
         return self._text
-
-
-def _exchanged(record: Record) -> Iterator[tuple[Request, Response]]:
-    yield from zip(record.requests, record.responses, strict=False)
-    for one in record.exchanges:
-        if one.is_tested:
-            yield one.request, one.response
 
 
 def _answer(request: Generate, response: Response, *, may_open: bool) -> _Answer:

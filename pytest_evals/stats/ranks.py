@@ -4,7 +4,9 @@ documents."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from pytest_evals.core.comparison import ModelRank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,27 +20,9 @@ _TIED = 1e-12
 """Means that differ by less are equal: sums in another order round differently."""
 
 
-class RankEstimate(NamedTuple):
-    """The rank of a model, from 1 for the best.
-
-    Args:
-        rank: Its rank on these documents; models with equal means share the best of
-            their ranks.
-        low: Best rank of the 90% bootstrap interval.
-        high: Worst rank.
-        first: Fraction of resamples in which it has the highest mean; models with equal
-            means share a resample.
-    """
-
-    rank: int
-    low: int
-    high: int
-    first: float
-
-
 def rank_estimates(
     values: Sequence[Sequence[float]], clusters: Sequence[Hashable] | None = None
-) -> list[RankEstimate]:
+) -> list[ModelRank]:
     """Return the rank of each model by its mean, over resampled documents.
 
     Documents are drawn with replacement, the same for all models, so that documents
@@ -71,7 +55,7 @@ def rank_estimates(
         for model in range(n_models):
             counts[model] += np.bincount(resampled[model], minlength=n_models + 1)
     return [
-        RankEstimate(
+        ModelRank(
             int(ranks[model, 0]),
             *_interval(counts[model]),
             float(first[model] / N_RESAMPLES),

@@ -170,9 +170,8 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
                 parsed[key] = KEYS[key].parse(key, value)
             except ConditionError as error:
                 errors.append(error)
-    fields: Parsed = {
-        KEYS[key].field: value for key, value in parsed.items() if KEYS[key].field
-    }
+    fields: Parsed = {k: value for k, value in parsed.items() if KEYS[k].is_field}
+    fields["allows_missing"] = parsed.get("missing", False)
     for combine in (_subject, _when, _bounds, _expected, _compared, _noise, _assumed):
         try:
             # A key with an invalid value is present, so it is not reported as missing.

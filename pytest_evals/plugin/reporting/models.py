@@ -18,11 +18,11 @@ from pytest_evals.plugin.reporting import github
 from pytest_evals.plugin.settings.run_options import path_of_model
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.models import model_lines
+from pytest_evals.run.comparison import methods_of
 from pytest_evals.run.model_comparison import (
     compare_models,
     compare_variants,
     has_variants,
-    methods_of,
 )
 from pytest_evals.store.files import make_folder, replace_text, write_json
 from pytest_evals.store.history import EarlierRun, read_run
