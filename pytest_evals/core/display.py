@@ -18,8 +18,7 @@ _FAILED = "background: #fdecea; color: #8a1c14; font-weight: bold"
 """Style of the row of a failed gate, legible on light and dark pages."""
 _TEXT = "text-align: left"
 """Style of cells with text; notebooks align cells to the right."""
-_MOST = 30
-"""Number of metrics, and of gates, that are shown."""
+_MOST = 30  # number of metrics, and of gates, that are shown
 
 
 def as_text(

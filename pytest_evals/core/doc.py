@@ -109,8 +109,7 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple) else [value]
 
 
-ALL = "*"
-"""All fields, if code reads the row as a whole."""
+ALL = "*"  # all fields, if code reads the row as a whole
 _SHORT = 16
 
 
@@ -132,8 +131,7 @@ class WatchedRow(dict[str, Any]):
         """
         super().__init__(row if type(row) is dict else unwatched(row))
         self.reads: set[str] = set() if reads is None else reads
-        self.is_handed = False
-        """Whether the row was passed to code of a task file."""
+        self.is_handed = False  # whether the row was passed to code of a task file
         self.scored: tuple[str, ...] | None = None
         """The fields that scoring has read; ``None`` if it did not get the row."""
 

@@ -229,8 +229,7 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    INCONCLUSIVE = "inconclusive"
-    """The threshold is within the confidence interval."""
+    INCONCLUSIVE = "inconclusive"  # the threshold is within the confidence interval
     INVALID = "invalid"
     """The gate cannot be evaluated: documents errored, unscored or lost, or the metric
     is absent."""

@@ -86,16 +86,14 @@ def _public(name: str, value: Any) -> Any:
     if name == PLACED_IMAGES:
         return tuple(one[:4] for one in value)  # without the names of files
     if name in IMAGE_OPTIONS:
-        return tuple(map(_image_digest, value))
+        return tuple(
+            # The content's digest; of a URL with all data, its own.
+            sha256(one.encode("ascii")).hexdigest()
+            if isinstance(one, str)
+            else one.digest
+            for one in value
+        )
     return identity({name: value})[name]
-
-
-def _image_digest(image: Any) -> str:
-    """The content's digest; of a URL with all data, its own."""
-    if isinstance(image, str):
-        return sha256(image.encode("ascii")).hexdigest()
-    digest: str = image.digest
-    return digest
 
 
 def named_settings(settings: str) -> dict[str, Any]:

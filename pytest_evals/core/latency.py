@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-TIMES = "times"
-"""The key of the histograms below ``usage`` of a model's info."""
+TIMES = "times"  # the key of the histograms below usage of a model's info
 FIRST_TOKEN, PER_TOKEN, REPLY = "first_token_s", "per_token_s", "reply_s"
 _STEP = math.log(1.02)
 """Width of a bucket: percentiles are exact to 1%."""

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place
 
-LEAST_LABELS = 30
-"""Fewest human labels that a gate may use."""
+LEAST_LABELS = 30  # fewest human labels that a gate may use
 
 
 class HumanLabel(NamedTuple):
@@ -219,8 +218,7 @@ class Limits(NamedTuple):
     method: str = ""
 
 
-_Z = 1.6448536269514722
-"""The 95% quantile of the normal distribution."""
+_Z = 1.6448536269514722  # the 95% quantile of the normal distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

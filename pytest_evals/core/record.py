@@ -32,12 +32,10 @@ class Status(Enum):
     """The status of a document. An error is never a wrong answer."""
 
     SCORED = "scored"
-    ERRORED = "errored"
-    """It could not be prompted, answered or scored."""
+    ERRORED = "errored"  # it could not be prompted, answered or scored
     UNSCORED = "unscored"
     """It was answered, but a judge or a scorer could not rate the answer."""
-    MISSING = "missing"
-    """It was not run: deselected, not reached, or lost."""
+    MISSING = "missing"  # it was not run: deselected, not reached, or lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +327,9 @@ def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
         value = score.value
         is_rare = score.repeats or score.lender or score.label or score.orders
         if is_rare or score.votes or score.is_tied or type(value) not in _NUMBERS:
-            return tuple([_bare(one) for one in scores])
+            return tuple(
+                [replace(one, answer="", filtered=(), explanation="") for one in scores]
+            )
         # The type is part of the key, because 1 and 1.0 are equal.
         kind = type(value)
         fields = score.metric, score.filter, kind, value, score.correct, score.unscored
@@ -338,10 +338,6 @@ def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
 
 
 _NUMBERS = frozenset({int, float, type(None)})
-
-
-def _bare(score: Score) -> Score:
-    return replace(score, answer="", filtered=(), explanation="")
 
 
 @lru_cache(maxsize=4096)

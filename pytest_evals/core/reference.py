@@ -77,8 +77,7 @@ class Reference:
     overlap: Overlap | None = None  # documents to compare; all if None
     fault: str = ""
     """Why the two runs cannot be compared, and the fix; empty if they can."""
-    fix: str = ""
-    """How to get another baseline; empty if a run of pytest saves it."""
+    fix: str = ""  # how to get another baseline; empty if a run of pytest saves it
     is_new: bool = False  # whether the baseline has no such task
     is_replaced: bool = False
     """Whether this run replaces the baseline, so that it need not be comparable."""

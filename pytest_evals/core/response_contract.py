@@ -34,8 +34,7 @@ MAX_COUNT = 2**53
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
 _FINISH = get_args(Finish)
 _FIX = "  fix: yield (position in requests, Response) once for each request"
-_SHOWN = 61
-"""Length of an invalid value, or of a refusal, in messages."""
+_SHOWN = 61  # length of an invalid value, or of a refusal, in messages
 _PLAIN = {
     (str, logprob, greedy, int, int, int, str, elapsed, latency, cost, str)
     for logprob in (NoneType, float)

@@ -366,12 +366,6 @@ def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
-    for task in run.tasks:
-        for record in task.records:
-            yield document_row(task.task.name, record)
-
-
 def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
     """One row for each document whose correctness has changed since the baseline."""
     for change in ("worse", "better"):
@@ -402,6 +396,10 @@ _COLUMNS: Mapping[Rows, tuple[str, ...]] = {
 _ROWS: Mapping[Rows, Callable[[RunResult], Iterator[dict[str, Any]]]] = {
     "metrics": _with_gates,
     "gates": _gates,
-    "documents": _documents,
+    "documents": lambda run: (
+        document_row(task.task.name, record)
+        for task in run.tasks
+        for record in task.records
+    ),
     "changes": _changes,
 }

@@ -20,8 +20,7 @@ from pytest_evals.errors import Place
 
 MOST_REPEATS = 10_000
 """Maximum number of responses to each request; more are probably a mistake."""
-REASONING_TAGS = (("<think>", "</think>"),)
-"""Tags around the reasoning of most models."""
+REASONING_TAGS = (("<think>", "</think>"),)  # tags around the reasoning of most models
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_AGAIN_S = 0.2
-"""Seconds until code is interrupted again that has caught the exception."""
+_AGAIN_S = 0.2  # seconds until code is interrupted again that has caught the exception
 
 
 def raise_in(thread: int, kind: type[BaseException] | None) -> None:
@@ -93,8 +92,7 @@ def _by_watch(seconds: float) -> Iterator[None]:
             raise_in(thread, None)  # cancel an exception that is still pending
 
 
-_AGAIN_S = 0.01
-"""Seconds until an interrupt that Python has ignored is repeated."""
+_REPEAT_S = 0.01  # seconds until an interrupt that Python has ignored is repeated
 
 
 @contextmanager
@@ -105,7 +103,7 @@ def repeating_interrupts() -> Iterator[None]:
 
     def hook(error: sys.UnraisableHookArgs) -> None:
         if issubclass(error.exc_type, KeyboardInterrupt):
-            threading.Timer(_AGAIN_S, interrupt_main).start()
+            threading.Timer(_REPEAT_S, interrupt_main).start()
         else:
             previous(error)
 

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.request import TOP_LOGPROBS, Generate, Request, TopLogprobs
 from pytest_evals.core.task import Asked, Task
 
-MAX_LOGPROB = 1e-3
-"""Log-probabilities are at most 0; rounding may exceed it a little."""
-N_TOP = 5
-"""Number of top tokens: OpenAI's completions and TGI return at most 5."""
+MAX_LOGPROB = 1e-3  # Log-probabilities are at most 0; rounding may exceed it a little
+N_TOP = 5  # number of top tokens: OpenAI's completions and TGI return at most 5
 _BROKEN = "\ufffd"
 """Replacement for bytes that are not a whole character: many tokens have this
 string."""
@@ -30,15 +28,12 @@ string."""
 
 def task_with_top_logprobs(task: Task) -> Task:
     """The task, with top log-probabilities in its generation requests."""
-    return replace(task, ask=_asking(task.ask))
 
-
-def _asking(ask: Callable[[int], Asked]) -> Callable[[int], Asked]:
-    def asked(index: int) -> Asked:
-        doc, requests = ask(index)
+    def ask(index: int) -> Asked:
+        doc, requests = task.ask(index)
         return Asked(doc, tuple(map(_with_top_logprobs, requests)))
 
-    return asked
+    return replace(task, ask=ask)
 
 
 def _with_top_logprobs(request: Request) -> Request:

@@ -11,8 +11,7 @@ from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import plural, unknown_name
 
-_SHOWN = 5
-"""Number of documents listed in a reason."""
+_SHOWN = 5  # number of documents listed in a reason
 
 
 class _State(NamedTuple):

@@ -36,14 +36,12 @@ from pytest_evals.gates.terms import (
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import Proportion, first_that
 
-CONFIDENCE = 0.95
-"""One-sided; together a 90% confidence interval."""
+CONFIDENCE = 0.95  # One-sided; together a 90% confidence interval
 LOW_POWER = "low power"
 MOST_TIMES = 100
 """If more than this many times the scored documents are needed, no number is
 suggested."""
-_ANSWERS = 4
-"""Answers to each document that are recommended."""
+_ANSWERS = 4  # answers to each document that are recommended
 _NORMAL = NormalDist()
 
 

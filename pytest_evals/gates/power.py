@@ -32,12 +32,10 @@ from pytest_evals.stats.interval_methods import (
 from pytest_evals.stats.paired_proportions import PairedProportions
 
 POWER = 0.8
-USUAL_FLIPS = 0.05
-"""Assumed flip rate, if unknown."""
+USUAL_FLIPS = 0.05  # assumed flip rate, if unknown
 MOST_DOCUMENTS = 10_000_000
 _ROUNDING = 1e-9
-_STEP = 8
-"""Numbers of documents between which edges of rules are interpolated."""
+_STEP = 8  # numbers of documents between which edges of rules are interpolated
 _MOST_EDGES = 200
 """Numbers of flips whose edges are computed; those between are interpolated."""
 _TAIL = 1e-6

@@ -22,8 +22,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.gates.reducers import estimated_mean
 from pytest_evals.stats.averages import mean
 
-_MOST_NAMED = 20
-"""Number of documents listed in a verdict."""
+_MOST_NAMED = 20  # number of documents listed in a verdict
 
 Fact = tuple[float, ...] | None
 """The values of a document, ``None`` if they are unknown; empty if it has none."""

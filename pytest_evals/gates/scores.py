@@ -191,20 +191,13 @@ def _numbers(
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not limits[0] <= number <= limits[1] or math.isinf(number):
-            raise _invalid(value, number, f"{name}[{position}]", limits)
+            what = f"is {value!r}, outside of range={limits!r}\n  fix: pass "
+            what += "range=(lowest, highest), or range=None if scores are unbounded"
+            if not math.isfinite(number):
+                what = f"must be a finite number or None, not {value!r}"
+            raise OptionError(f"{name}[{position}] {what}")
         numbers.append(number)
     return numbers
-
-
-def _invalid(
-    value: Any, number: float, name: str, limits: tuple[float, float]
-) -> OptionError:
-    if not math.isfinite(number):
-        return OptionError(f"{name} must be a finite number or None, not {value!r}")
-    return OptionError(
-        f"{name} is {value!r}, outside of range={limits!r}\n"
-        "  fix: pass range=(lowest, highest), or range=None if scores are unbounded"
-    )
 
 
 def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:

@@ -17,13 +17,10 @@ from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
 from pytest_evals.stats.paired_proportions import PairedProportions
 
 Value = Fraction | float
-NO_VARIANCE = "no document differs"
-"""The method of an estimate without variance."""
+NO_VARIANCE = "no document differs"  # the method of an estimate without variance
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
-_LARGEST_LOG = 700.0
-"""Larger exponents overflow a double."""
-MOST_DIGITS = 15
-"""Digits after the decimal point that a double can distinguish near 1."""
+_LARGEST_LOG = 700.0  # larger exponents overflow a double
+MOST_DIGITS = 15  # digits after the decimal point that a double can distinguish near 1
 
 
 class InvalidGateError(Exception):

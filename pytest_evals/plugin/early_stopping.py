@@ -62,7 +62,7 @@ class StoppableItems:
 
     def wave_of(self, job: Job) -> tuple[str, int] | None:
         """Return the wave of a document; ``None`` if its task does not stop early."""
-        if self._orders is None and not self._early.watches(job.task.name):
+        if self._orders is None and not self._early.watched(job.task.name):
             return None
         return self._waves.get(job)
 

@@ -185,10 +185,6 @@ def _is_source(value: object) -> bool:
     )
 
 
-def _is_amount(value: object) -> bool:
-    return is_finite(value) and value >= 0
-
-
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
@@ -236,13 +232,10 @@ def _is_count(value: object) -> bool:
 
 def _is_share(value: object) -> bool:
     """A number of documents, or a fraction of them."""
-    return (
-        isinstance(value, Real) and _is_number(value) and _is_fraction_or_whole(value)
-    )
-
-
-def _is_fraction_or_whole(value: Any) -> bool:
-    return bool(value > 0 and (value <= 1 or value % 1 == 0))
+    if not isinstance(value, Real) or not _is_number(value):
+        return False
+    number: Any = value
+    return bool(number > 0 and (number <= 1 or number % 1 == 0))
 
 
 def _of(*types: type) -> Callable[[object], bool]:
@@ -288,7 +281,10 @@ _ARGUMENTS: Mapping[str, Check] = {
     "stop_error": (_is_number, "a fraction from 0 to 1"),
     "profile": (_of(str), "'' or 'release'"),
     "max_requests": (_is_count, "a whole number, 0 for no maximum"),
-    "max_cost": (_is_amount, "a finite number, 0 for no maximum"),
+    "max_cost": (
+        lambda value: is_finite(value) and value >= 0,
+        "a finite number, 0 for no maximum",
+    ),
     "plugins": (_is_list, "a list of objects or modules with hooks"),
     "reference": (_of(str), "the name of a model, as a str"),
 }

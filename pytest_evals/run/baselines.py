@@ -31,8 +31,7 @@ from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun, MemoryRun
 from pytest_evals.store.run_settings import Side, setting_changes
 
-_NAMED = 3
-"""Number of documents in a message."""
+_NAMED = 3  # number of documents in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

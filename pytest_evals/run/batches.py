@@ -36,8 +36,7 @@ enough that their prompts fit into memory."""
 FIRST = 512
 """Documents in the first window, which is small so that the model starts early; each
 later one has twice as many. A model with replicas gets as many times more."""
-AHEAD = 32
-"""Answered documents whose background work runs before their turn."""
+AHEAD = 32  # answered documents whose background work runs before their turn
 TICK_S = 0.05
 """Seconds between two reports of progress, at least, except for the last answer."""
 WINDOW_CHARACTERS = 2**29
@@ -153,14 +152,10 @@ class Batches:
         self._looked: dict[int, Record] = {}
         self._ready: dict[int, Record] = {}
         self._unsent: set[Request] = set()
-        self.n_answered = 0
-        """Documents with responses."""
-        self.n_requests = 0
-        """Distinct requests that were sent, summed over windows."""
-        self.n_tokens = 0
-        """Tokens of their prompts and answers."""
-        self.model_s = 0.0
-        """Seconds spent inside the model."""
+        self.n_answered = 0  # documents with responses
+        self.n_requests = 0  # distinct requests that were sent, summed over windows
+        self.n_tokens = 0  # tokens of their prompts and answers
+        self.model_s = 0.0  # seconds spent inside the model
 
     def __len__(self) -> int:
         return len(self._jobs)

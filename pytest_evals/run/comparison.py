@@ -257,7 +257,11 @@ def _compared_task(
     estimates = _estimates(task, before, now, pairing, methods)
     numbers = _numbers(task, before, now)
     if pairing.changes or is_sample(task, before, now):
-        numbers = _same_documents(estimates)
+        known = {k: one for k, one in estimates.items() if not isinstance(one, str)}
+        numbers = (
+            {key: float(one.before) for key, one in known.items()},
+            {key: float(one.now) for key, one in known.items()},
+        )
     difference = f"{task}: {pairing.overlap.text}" if pairing.changes else ""
     changed: dict[object, list[DocumentChange]] = {}
     for old, row in pairing.same:
@@ -280,12 +284,6 @@ def _compared_task(
 
 _TURNED = ((True, False), (False, True))
 """Whether a document that became worse, or better, was correct before and is now."""
-
-
-def _same_documents(estimates: Estimates) -> tuple[dict[str, Any], dict[str, Any]]:
-    known = {k: one for k, one in estimates.items() if not isinstance(one, str)}
-    before = {key: float(one.before) for key, one in known.items()}
-    return before, {key: float(one.now) for key, one in known.items()}
 
 
 def _numbers(name: str, before: Side, now: Side) -> Numbers:

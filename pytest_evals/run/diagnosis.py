@@ -21,8 +21,7 @@ _CHAT = (
     "the model has a chat template, and the prompts were sent without it; if it is a "
     "chat model, add --evals-apply-chat-template"
 )
-_RUNS = 20
-"""Maximum number of earlier runs that are read."""
+_RUNS = 20  # maximum number of earlier runs that are read
 Row = Mapping[str, Any]
 
 
@@ -51,8 +50,9 @@ def diagnosed(
         answers = [*_answers(rows, key)]
         named = f"{one.task.name}: " if isinstance(result, GroupResult) else ""
         found += [named + text for text in near_misses(answers, one.task.remedies)]
-        has_wrong = any(answer.is_wrong for answer in answers)
-        is_plain = is_plain or (has_wrong and _has_plain_prompt(rows[0]))
+        if any(answer.is_wrong for answer in answers):
+            first = (rows[0].get("arguments") or {}).get("gen_args_0") or {}
+            is_plain = is_plain or isinstance(first.get("arg_0"), str)
     return (*found, *([_CHAT] if template and is_plain else []))
 
 
@@ -140,8 +140,3 @@ def _finishes(row: Row) -> list[str]:
     exchanges = row.get("exchanges") or ()
     finishes = (one.get("finish", "") for one in exchanges if not one.get("model"))
     return [*(row.get("finish") or ()), *finishes]
-
-
-def _has_plain_prompt(row: Row) -> bool:
-    first = (row.get("arguments") or {}).get("gen_args_0") or {}
-    return isinstance(first.get("arg_0"), str)

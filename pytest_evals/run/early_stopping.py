@@ -110,10 +110,8 @@ class EarlyStopping:
         self._commit, self._seed = commit_of(config.root), config.order_seed
         self._candidates: list[StoppableTask] | None = None
         self._watched: dict[str, StoppableTask] = {}
-        self.notes: list[str] = []
-        """Task → why it runs to the end."""
-        self.decided: set[str] = set()
-        """Names of tasks whose gates are decided."""
+        self.notes: list[str] = []  # task → why it runs to the end
+        self.decided: set[str] = set()  # names of tasks whose gates are decided
         self.shares: dict[str, float | None] = {}
         """Task → predicted fraction of its documents that will run, by the baseline's
         scores."""
@@ -164,7 +162,9 @@ class EarlyStopping:
             metric = named[0] if len(named) == 1 else None
             if run.task.exclude is not None:
                 return "excluded documents are known only after scoring"
-            control = gate.baseline or self._control(gate)
+            control = gate.baseline
+            if not control and gate.over == "run" and self._options.get("sample"):
+                control = control_of(self._suite, self._compare)
             before = self._before(run, control, metric)
             steps: Steps | str = _CORRECTED
             if isinstance(before, str):
@@ -187,11 +187,6 @@ class EarlyStopping:
         gates = (one for run in self._suite.all() for one in run.gates)
         family = [one for one in gates if family_of(one) == own and has_limits(one)]
         return own is not None and has_limits(gate) and len(family) > 1
-
-    def _control(self, gate: Gate) -> str:
-        if gate.over != "run" or not self._options.get("sample"):
-            return ""
-        return control_of(self._suite, self._compare)
 
     def _before(
         self, run: TaskRun, control: str, metric: Metric | None
@@ -224,10 +219,6 @@ class EarlyStopping:
     def watched(self, name: str) -> StoppableTask | None:
         """Return a task that may stop; ``None`` for one that runs to the end."""
         return self._watched.get(name)
-
-    def watches(self, name: str) -> bool:
-        """Whether a task may stop."""
-        return name in self._watched
 
     def _pays(self, task: StoppableTask, error: float) -> bool:
         n, positions, past = len(task.order), task.positions, []

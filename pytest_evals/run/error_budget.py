@@ -9,8 +9,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import UNSENT
 from pytest_evals.errors import ModelError, SpendCapError, plural
 
-_BUDGET_FROM = 20
-"""Documents that run before the error budget can stop the run."""
+_BUDGET_FROM = 20  # documents that run before the error budget can stop the run
 _BUDGET_BASE = 100
 """The fraction is of at least this many documents, so that a few errors at the start of
 a long run do not stop it."""

@@ -66,10 +66,8 @@ class EvaluateCall:
     judge: Given = ""
     stores: bool
     hook: Plugins
-    closes: bool = False
-    """Whether the model is closed at the end: a class of sessions."""
-    name: str = ""
-    """The name of its model, of several."""
+    closes: bool = False  # whether the model is closed at the end: a class of sessions
+    name: str = ""  # the name of its model, of several
     runs: dict[str, Path] = field(default_factory=dict)
     """Name of each model → the folder of its run."""
 

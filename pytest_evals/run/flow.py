@@ -74,8 +74,7 @@ class Flow:
         self._budgets = defaultdict[Hashable, ErrorBudget](
             lambda: ErrorBudget(config.max_errors)
         )
-        self.failed: set[Hashable] = set()
-        """Keys of models that have raised an error."""
+        self.failed: set[Hashable] = set()  # keys of models that have raised an error
         self.send: Callable[[Record, Sample | None], None] | None = None
         """On a worker of pytest-xdist: receives records, which its controller keeps."""
         self.on_keep: Callable[[Record, Sample], None] | None = None
@@ -251,7 +250,10 @@ def score(record: Record, task: Task, hook: Any = None) -> Record:
     scores: tuple[Score, ...] = ()
     error = ""
     try:
-        found = _by_hook(hook, record, task) if hook is not None else None
+        found = None
+        if hook is not None:
+            with UserCode("pytest_evals_score"):
+                found = hook(record=record, task=task)
         scores = tuple(task.score(record) if found is None else found)
         if scores and _is_tied(record, task.repeats):
             scores = tuple(
@@ -278,12 +280,6 @@ def score(record: Record, task: Task, hook: Any = None) -> Record:
     if isinstance(record.doc.row, WatchedRow):
         record.doc.row.end_of_scoring()
     return scored
-
-
-def _by_hook(hook: Any, record: Record, task: Task) -> tuple[Score, ...] | None:
-    with UserCode("pytest_evals_score"):
-        scores = hook(record=record, task=task)
-    return None if scores is None else tuple(scores)
 
 
 def _is_tied(record: Record, repeats: int) -> bool:

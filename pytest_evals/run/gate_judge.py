@@ -104,8 +104,7 @@ class GateJudge:
         self._early_stopping = early_stopping
         self.fill: Callable[[], None] | None = None
         """Adds documents that were not selected from the cache; called once."""
-        self._n = -1
-        """Documents that were scored when the gates were judged."""
+        self._n = -1  # documents that were scored when the gates were judged
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._weak: dict[tuple[str, str, int], str] = {}
         """Warnings about low power, by task, gate and number of documents."""
@@ -121,15 +120,15 @@ class GateJudge:
         change verdicts. They are judged again only if documents were added since.
         """
         if self._config.shard:
-            return self._pending(gate)
+            verdict = Verdict(gate=gate, outcome=Outcome.PENDING, reason=PENDING)
+            self.reported[gate.task, gate.id] = verdict
+            return verdict, self.result_of(gate)
         if self.fill is not None:
             fill, self.fill = self.fill, None
             fill()
         n = self._records.n_kept()
         if self._n != n:
-            gates = [one for run in self._suite.tasks.values() for one in run.gates]
-            gates += [one for run in self._suite.groups.values() for one in run.gates]
-            verdicts = [self._judged(one) for one in gates]
+            verdicts = [self._judged(g) for run in self._suite.all() for g in run.gates]
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
             self._n = n
         verdict, result = self._verdicts[gate.task, gate.id], self.result_of(gate)
@@ -142,11 +141,6 @@ class GateJudge:
             self._verdicts[gate.task, gate.id] = verdict
         self.reported[gate.task, gate.id] = verdict
         return verdict, result
-
-    def _pending(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
-        verdict = Verdict(gate=gate, outcome=Outcome.PENDING, reason=PENDING)
-        self.reported[gate.task, gate.id] = verdict
-        return verdict, self.result_of(gate)
 
     def _with_control(self, gate: Gate) -> Gate:
         """Return the gate; in a sampled run that is compared with a complete one, with
@@ -188,18 +182,14 @@ class GateJudge:
         """Return warnings about gates with little power, before any request is sent.
         ``plans``: whether ``--evals-plan`` shows the power of gates."""
         warnings = []
+        tasks = self._suite.tasks
         for run in self._suite.all():
-            n = self._n_documents(run.name)
+            names = tasks.keys() & self._suite.tasks_of(run.name)
+            n = sum(len(tasks[name].ids) for name in names)
             for gate in run.gates:
                 if n and (why := self._doubt(gate, n, plans=plans)):
                     warnings.append(f"{gate.task}::{gate.id}: {why}")
         return warnings
-
-    def _n_documents(self, name: str) -> int:
-        tasks = self._suite.tasks
-        return sum(
-            len(tasks[one].ids) for one in self._suite.tasks_of(name) if one in tasks
-        )
 
     def _doubt(self, gate: Gate, n: int, *, plans: bool) -> str:
         if gate.when:  # it may be left out on this model

@@ -27,8 +27,7 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.store.model import SENT_S, StoredModel
 
-QUIET_S = 1.0
-"""Seconds of waiting for requests in flight that are not worth a message."""
+QUIET_S = 1.0  # seconds of waiting for requests in flight that are not worth a message
 Given = str | Model
 """A model's spec, or a model that is open."""
 Prepare = Callable[[Task, list[Record]], list[Record]]
@@ -57,14 +56,12 @@ class Inference:
         self.answers = answers
         self.batches: dict[Hashable, Batches] = {}
         """Key → the documents of a tested model."""
-        self.opened: dict[Hashable, Model] = {}
-        """Key → this model, once it is open."""
+        self.opened: dict[Hashable, Model] = {}  # key → this model, once it is open
         self._open_judge: dict[Hashable, Callable[[], Model]] = {}
         self._judges: dict[Hashable, Model] = {}
         self._named: dict[ModelSource, Model] = {}
         self._remote = _Remote()
-        self.spend_cap = ""
-        """The spend cap that was reached; empty if none was."""
+        self.spend_cap = ""  # the spend cap that was reached; empty if none was
         self.unsent: set[str] = set()
         """Tasks with documents that were not sent because of it."""
         self.on_answer: Callable[[], None] | None = None
@@ -76,8 +73,7 @@ class Inference:
         self._n_lost = 0
         self.given_name = ""
         """The name of the model on the command line, or among several models."""
-        self.warnings = DocumentWarnings()
-        """Warnings about documents and their answers."""
+        self.warnings = DocumentWarnings()  # warnings about documents and their answers
 
     def add_batches(
         self,

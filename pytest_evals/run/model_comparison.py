@@ -230,6 +230,7 @@ def _metrics(
     rows: Mapping[str, Sequence[Mapping[str, Row]]],
 ) -> Iterator[ModelMetric]:
     first = sides[reference]
+    every = {name: one.comparison.metrics for name, one in found.items()}
     for task in _names(first):
         numbers = {name: side.of("results", task) or {} for name, side in sides.items()}
         directions = first.of("higher_is_better", task) or {}
@@ -239,7 +240,10 @@ def _metrics(
             if task in rows and higher is not None:
                 values = {name: one.get(key) for name, one in numbers.items()}
                 ranks = _ranks(sides, task, key, rows[task], values, higher=higher)
-            changes = {name: _change(one, task, key) for name, one in found.items()}
+            changes = {
+                name: next((m for m in metrics if (m.task, m.key) == (task, key)), None)
+                for name, metrics in every.items()
+            }
             p_values = _adjusted(changes, found, task, key)
             for name in sides:
                 yield ModelMetric(
@@ -258,11 +262,6 @@ def _names(side: Side) -> list[str]:
     names = [*(side.results.get("results") or {})]
     groups = [name for name in side.results.get("groups") or {} if name in names]
     return [*groups, *(name for name in names if name in side.rows)]
-
-
-def _change(found: PairedRuns, task: str, key: str) -> MetricChange | None:
-    changes = found.comparison.metrics
-    return next((one for one in changes if (one.task, one.key) == (task, key)), None)
 
 
 def _adjusted(

@@ -7,11 +7,11 @@ one is opened, so that only one model needs memory at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
@@ -174,7 +174,10 @@ def _answered(
             if why := unsent(taken):
                 raise SpendCapError(why)
             record = model.scored(taken, job.task)
-            rows[job.task.name] += _rows(sample_of(record, job.task).lines)
+            rows[job.task.name] += (
+                without_contents(json.loads(line))
+                for line in sample_of(record, job.task).lines
+            )
         sizes = [(one.task, len(one.indices)) for one in model.documents]
         name = judge if isinstance(judge, str) else judge.name
         settings = settings_of(sizes, name)
@@ -182,9 +185,3 @@ def _answered(
     return ReferenceRun(
         path=Path(), results=settings, model=model.shown, documents=rows
     )
-
-
-def _rows(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """The parts of a document that pairing needs, without prompts and rows."""
-    rows = (cast("Mapping[str, Any]", json.loads(line)) for line in lines)
-    return [without_contents(row) for row in rows]

@@ -12,8 +12,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.gates.power import chance_below
 from pytest_evals.stats.averages import mean, mean_stderr
 
-AWAY = (2, 3)
-"""Standard deviations from the mean to the proposed thresholds."""
+AWAY = (2, 3)  # standard deviations from the mean to the proposed thresholds
 _STEPS = 1000
 """Thresholds of shares are rounded to multiples of 1 / this; others to a tenth of the
 standard deviation."""

@@ -13,12 +13,9 @@ from pytest_evals.core.request import Generate, Request, Response, is_embedding
 from pytest_evals.core.task import MOST_REPEATS, Task
 from pytest_evals.errors import DocumentError
 
-TOKEN = "abcd"
-"""A token of an answer, at 4 bytes per token."""
-_LONGEST = 8_192
-"""Tokens of an answer, of which later requests contain a copy."""
-_MOST = 100_000
-"""Requests of one document."""
+TOKEN = "abcd"  # a token of an answer, at 4 bytes per token
+_LONGEST = 8_192  # tokens of an answer, of which later requests contain a copy
+_MOST = 100_000  # requests of one document
 _READABLE = json.dumps(
     {
         "claims": [TOKEN * 4_000],

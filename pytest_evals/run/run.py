@@ -103,10 +103,8 @@ class Run:
             self.gate_judge.fill = self._fill
         self.filled: dict[str, int] = {}
         """Task → documents that were not selected and come from the cache."""
-        self.partial = ""
-        """Why the run is incomplete; empty if it is complete."""
-        self.result: RunResult | None = None
-        """The result, once the run is over."""
+        self.partial = ""  # why the run is incomplete; empty if it is complete
+        self.result: RunResult | None = None  # the result, once the run is over
         self._ended: dict[str, None] = {}
 
     def comparison_faults(self) -> list[str]:

@@ -30,8 +30,7 @@ from pytest_evals.store.files import write_json
 from pytest_evals.store.folder import RunFolder
 from pytest_evals.store.parts import RECORDS
 
-BATCH = 256
-"""Documents that are written together; a crash loses at most these."""
+BATCH = 256  # documents that are written together; a crash loses at most these
 SHARE = 0.05
 """Maximum fraction of the time for writing results that will be written again."""
 
@@ -64,8 +63,7 @@ class RunWriter:
         self._not_before = 0.0
         self._results: dict[str, Any] = {}
         self.hashes = TaskHashes()
-        self.error = ""
-        """The first error of the disk; nothing is written after it."""
+        self.error = ""  # the first error of the disk; nothing is written after it
 
     @property
     def path(self) -> Path | None:
@@ -183,8 +181,7 @@ class RunWriter:
             self.error = str(error)
 
 
-_BYTES = 32
-"""Number of bytes of lm-eval's hashes."""
+_BYTES = 32  # number of bytes of lm-eval's hashes
 _ALL_BYTES = 3 * _BYTES + SHORT // 2
 """Number of bytes of the hashes of a document."""
 
@@ -241,14 +238,14 @@ class TaskHashes:
     def digests(self) -> dict[str, str]:
         """Task → SHA-256 of its documents' hashes in the order of the dataset, once for
         each filter."""
-        return {task: self._digest(task) for task in self._seen}
-
-    def _digest(self, task: str) -> str:
-        total = hashlib.sha256()
-        for _ in range(self._filters[task]):
-            for _, hashes in self._seen[task]:
-                total.update(hashes[: 3 * _BYTES].hex().encode())
-        return total.hexdigest()
+        found = {}
+        for task, table in self._seen.items():
+            total = hashlib.sha256()
+            for _ in range(self._filters[task]):
+                for _, hashes in table:
+                    total.update(hashes[: 3 * _BYTES].hex().encode())
+            found[task] = total.hexdigest()
+        return found
 
 
 def _parts(hashes: bytes) -> Iterator[str]:

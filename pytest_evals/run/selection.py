@@ -39,10 +39,8 @@ class Selection:
         self._patterns = list(dict.fromkeys(names_of(patterns)))
         self._entries = [task_pattern(entry) for entry in patterns]
         self._chosen = chosen
-        self.matched: set[str] = set()
-        """Patterns with a match."""
-        self.offered: set[str] = set()
-        """All names that were checked, selected or not."""
+        self.matched: set[str] = set()  # patterns with a match
+        self.offered: set[str] = set()  # all names that were checked, selected or not
 
     @property
     def literal(self) -> set[str]:
@@ -104,5 +102,4 @@ class Selection:
         raise OptionError(f"{what}\n  fix: {fix}" if fix else what)
 
 
-_SHOWN = 20
-"""Number of names in a message."""
+_SHOWN = 20  # number of names in a message

@@ -70,8 +70,7 @@ class TaskRun(_WithNode):
     changed: bool
     ids: Sequence[str]
     indices: Sequence[int]
-    n_total: int
-    """Documents before a limit or sample."""
+    n_total: int  # documents before a limit or sample
     gates: tuple[Gate, ...]
     records: dict[int, Record] = field(default_factory=dict)
     worst: dict[str, list[float]] = field(default_factory=dict)
@@ -80,10 +79,8 @@ class TaskRun(_WithNode):
     """Ids of documents with several best choices."""
     extra: tuple[MetricResult, ...] = ()
     result: TaskResult | None = None
-    model: str = ""
-    """The name of its model, if several are tested; part of node ids."""
-    variant: str = ""
-    """The variant of its eval, if that has several."""
+    model: str = ""  # the name of its model, if several are tested; part of node ids
+    variant: str = ""  # the variant of its eval, if that has several
 
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""

@@ -77,8 +77,8 @@ def read_suite(
     if unanswered.problems:
         raise OptionError("\n".join(map(str, unanswered.problems)))
     suite.warn(map(str, (*faults.warnings, *unanswered.warnings)))
-    folders = [path for source in sources if (path := _folder(source)) is not None]
-    ignored = [lost for path in folders for lost in ignored_files(path)]
+    paths = (Path(one).absolute() for one in sources if isinstance(one, str | Path))
+    ignored = [lost for one in paths if one.is_dir() for lost in ignored_files(one)]
     if errors := [lost.problem for lost in ignored if lost.is_error]:
         raise TaskFileError(errors)
     suite.warn(str(lost.problem) for lost in ignored)
@@ -100,13 +100,6 @@ def _loaded(
         return load_folder(path, options, load or (lambda path: None))
     tasks = load(path) if load is not None and os.path.isfile(path) else None
     return load_file(path, options) if tasks is None else tasks
-
-
-def _folder(source: Source) -> Path | None:
-    if isinstance(source, Task | Group | Eval):
-        return None
-    path = Path(source).absolute()
-    return path if path.is_dir() else None
 
 
 def _add(suite: Suite, one: Task | Group, here: Path) -> None:

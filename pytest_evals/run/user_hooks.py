@@ -70,8 +70,7 @@ class Plugins:
                 manager.register(plugin)
             except (pluggy.PluginValidationError, ValueError) as error:
                 raise OptionError(f"plugins: {error}") from None
-        self.hook: Any = manager.hook
-        """Calls the hooks."""
+        self.hook: Any = manager.hook  # calls the hooks
 
     @property
     def open_models(self) -> bool:

@@ -115,8 +115,7 @@ def mean_over_reruns(
     return NormalEstimate(value, math.sqrt(total) / n, df, *limits)
 
 
-_STEP = 1e-5
-"""Step size of the central differences, relative to the sum."""
+_STEP = 1e-5  # step size of the central differences, relative to the sum
 
 
 def influences(

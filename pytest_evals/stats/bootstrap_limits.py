@@ -23,17 +23,13 @@ if TYPE_CHECKING:
     """(B, n) how often each of n values is in a resample."""
     Statistic = Callable[[Counts], NDArray[np.float64]]
 
-N_REPLICATES = 4000
-"""At 0.95, 200 replicates are beyond each limit."""
+N_REPLICATES = 4000  # at 0.95, 200 replicates are beyond each limit
 N_RESAMPLES = N_REPLICATES // 4
 """Of a statistic that is not computed from sums."""
 N_STUDENTIZED = 1999
-_BLOCK = 1 << 15
-"""Counts per block: their arrays fit into the processor's cache."""
-_SERIAL = 1 << 18
-"""Multiplications of a product that BLAS computes in one thread."""
-_MOST_KEPT = 1 << 22
-"""Largest number of counts that are kept."""
+_BLOCK = 1 << 15  # counts per block: their arrays fit into the processor's cache
+_SERIAL = 1 << 18  # multiplications of a product that BLAS computes in one thread
+_MOST_KEPT = 1 << 22  # largest number of counts that are kept
 _ROUNDING = 1e-13
 _DEGENERATE = 1e-6
 """A resample's standard error below this fraction of the sample's is treated as that of

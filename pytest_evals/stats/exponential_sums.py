@@ -11,12 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_STEPS = 128
-"""Steps of double exponential quadrature on each side of the middle."""
-_NODES_PER_WIDTH = 3.2
-"""Nodes of Gauss-Legendre quadrature, per width of the integrand."""
-_NOTHING = 40.0
-"""Logarithm of a factor that double precision does not show."""
+_STEPS = 128  # steps of double exponential quadrature on each side of the middle
+_NODES_PER_WIDTH = 3.2  # nodes of Gauss-Legendre quadrature, per width of the integrand
+_NOTHING = 40.0  # logarithm of a factor that double precision does not show
 _NEAR = 1e-4
 """Relative distance from the saddlepoint that is near enough: the integral is the same
 on any line between the poles."""

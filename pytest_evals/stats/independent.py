@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-_USUAL = 0.95
-"""Confidence of the interval that replaces a zero standard error."""
+_USUAL = 0.95  # confidence of the interval that replaces a zero standard error
 
 
 @dataclass(frozen=True)

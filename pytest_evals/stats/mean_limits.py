@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-MOST_DISTINCT = 512
-"""Maximum number of distinct values; more are binned by their mean."""
-_TOLERANCE = 1e-10
-"""Tolerance of confidence limits, relative to the range."""
+MOST_DISTINCT = 512  # maximum number of distinct values; more are binned by their mean
+_TOLERANCE = 1e-10  # tolerance of confidence limits, relative to the range
 _ROUNDING = 1e-13
 
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from pytest_evals.stats.interval_methods import ConfidenceInterval, last_that
 
-_NEGLIGIBLE = 1e-12
-"""Skewness below which the correction is skipped."""
+_NEGLIGIBLE = 1e-12  # skewness below which the correction is skipped
 
 
 class PairedProportions(NamedTuple):

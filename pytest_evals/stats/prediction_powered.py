@@ -36,8 +36,7 @@ from pytest_evals.stats.interval_methods import (
 from pytest_evals.stats.mean_limits import bounded_mean
 
 METHOD = "prediction-powered"
-_NODES = 16
-"""Quadrature nodes of the distribution of the judge's mean."""
+_NODES = 16  # quadrature nodes of the distribution of the judge's mean
 _TOLERANCE = 1e-7
 Quantiles = Sequence[tuple[float, float]]
 """Quantiles of a confidence distribution of the judge's mean, and their weights."""

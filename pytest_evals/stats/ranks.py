@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 N_RESAMPLES = 2000
 _SEED = 0
-_SLICE = 2**22
-"""Numbers that are drawn at a time."""
+_SLICE = 2**22  # numbers that are drawn at a time
 _TIED = 1e-12
 """Means that differ by less are equal: sums in another order round differently."""
 

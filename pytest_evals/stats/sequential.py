@@ -21,12 +21,10 @@ Numbers = NDArray[np.float64]
 
 _FRACTIONS = np.geomspace(0.01, 0.9, 10)
 """Fractions of the possible loss that the fixed bets stake."""
-_MOST = 0.8
-"""Largest fraction of the adaptive bet."""
+_MOST = 0.8  # largest fraction of the adaptive bet
 _PSEUDO, _VARIANCE, _LEAST_VARIANCE = 4.0, 0.05, 1e-4
 """Weight of the prior guess in observations, and the prior variance."""
-_ROUNDING = 1e-9
-"""Relative tolerance of sums, per number."""
+_ROUNDING = 1e-9  # relative tolerance of sums, per number
 
 
 class Evidence:

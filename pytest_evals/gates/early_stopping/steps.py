@@ -229,8 +229,7 @@ def _0_or_1(value: Any) -> float:
 
 PAYS = 0.85
 """Expected share of documents above which early stopping is not worth its waves."""
-ORDERS = 100
-"""Number of simulated random orders."""
+ORDERS = 100  # number of simulated random orders
 _SEED = 20240229
 
 

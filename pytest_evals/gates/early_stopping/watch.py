@@ -21,11 +21,9 @@ from pytest_evals.gates.early_stopping.steps import Steps
 from pytest_evals.gates.terms import figure
 from pytest_evals.stats.sequential import Urn, sum_bounds
 
-LEAST_WAVE = 64
-"""Smallest wave: enough documents to fill the batches of a device."""
+LEAST_WAVE = 64  # smallest wave: enough documents to fill the batches of a device
 WAVES = 20
-BOUND_ERROR = 0.05
-"""Error probability of each shown confidence limit."""
+BOUND_ERROR = 0.05  # error probability of each shown confidence limit
 
 
 def wave_size(n: int) -> int:
@@ -77,8 +75,7 @@ class Watch:
         self._high: list[float] = []
         self.outcome: Outcome | None = None
         """The verdict, which further documents cannot change; ``None`` if undecided."""
-        self.void = ""
-        """Why it can no longer be decided early."""
+        self.void = ""  # why it can no longer be decided early
 
     def give_up(self, why: str) -> None:
         """Decide nothing early any more, and withdraw a decision."""

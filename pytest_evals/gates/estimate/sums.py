@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` if documents are independent."""
-NEGLIGIBLE = 1e-12
-"""Relative size of differences that are rounding errors."""
+NEGLIGIBLE = 1e-12  # relative size of differences that are rounding errors
 FEW_CLUSTERS = 20
 FEW = 30
 """With fewer documents, a corpus metric has no confidence limits, and those of other

@@ -16,8 +16,7 @@ from pytest_evals.gates.read.text import read_number
 from pytest_evals.gates.read.values import PROTOCOL_KEYS, SIDES, Parser, read_tolerance
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
-ALLOWED = "allowed"
-"""The value of ``missing``: scored documents may lack the metric."""
+ALLOWED = "allowed"  # the value of missing: scored documents may lack the metric
 
 
 class GateKey(NamedTuple):
@@ -29,8 +28,7 @@ class GateKey(NamedTuple):
     is_field: bool = False
     """Whether the parsed value is a field of the gate; otherwise
     :mod:`pytest_evals.gates.read.entry` combines it with other keys."""
-    is_condition: bool = False
-    """Whether a gate with this key needs neither ``min`` nor ``max``."""
+    is_condition: bool = False  # whether a gate with this key needs neither min nor max
 
 
 _field = partial(GateKey, is_field=True)

@@ -28,10 +28,8 @@ _COMMA = re.compile(r",\d+%?")
 _MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"}
 _SPACE = re.compile(r"\s*")
 _EXAMPLE = "acc >= 0.75"
-_LONGEST = 40
-"""Maximum length of a number; no double has more significant digits."""
-_MOST_BITS = 130
-"""Bits of an integer; the largest have about ``_LONGEST`` digits."""
+_LONGEST = 40  # maximum length of a number; no double has more significant digits
+_MOST_BITS = 130  # bits of an integer; the largest have about _LONGEST digits
 
 
 class ConditionError(ValueError):
