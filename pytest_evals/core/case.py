@@ -16,11 +16,8 @@ _FIX = "give the text, the letter or the index (from 0) of the correct choice"
 
 
 def checked_choices(given: Any) -> tuple[str, ...]:
-    """Return choices as texts without surrounding whitespace.
-
-    Raises:
-        DocumentError: They are not a list of at least two different texts or numbers.
-    """
+    """Return choices as texts without surrounding whitespace. Raises ``DocumentError``
+    if they are not a list of at least two different texts or numbers."""
     given = given.tolist() if hasattr(given, "tolist") else given
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise _fault(f"choices must be a list, not {given!r:.{_SHOWN}}", "")
@@ -45,11 +42,8 @@ def checked_choices(given: Any) -> tuple[str, ...]:
 
 def golds_of(target: Any, choices: Sequence[str]) -> list[int]:
     """Return the indices of the choices that a target names. ``target``: the text, the
-    letter or the index of a choice, or a list of these.
-
-    Raises:
-        DocumentError: The target names no choice, or may name several.
-    """
+    letter or the index of a choice, or a list of these. Raises ``DocumentError`` if the
+    target names no choice, or may name several."""
     listed = target if isinstance(target, list | tuple) else [target]
     if target is None or not listed:
         raise _fault("a case with choices has no target", _FIX)
@@ -114,11 +108,8 @@ class UserRole:
 
     @classmethod
     def of(cls, given: Any) -> UserRole:
-        """A role from a mapping of its fields.
-
-        Raises:
-            DocumentError: It is something else.
-        """
+        """A role from a mapping of its fields. Raises ``DocumentError`` if it is
+        something else."""
         if isinstance(given, UserRole):
             return given
         if isinstance(given, str):

@@ -162,11 +162,8 @@ def _recorded(
 def replayed(
     dialogue: Dialogue[T], exchanges: Sequence[Exchange], *, by_order: bool = False
 ) -> T:
-    """The result of a dialogue from its recorded exchanges; see :func:`resumed`.
-
-    Raises:
-        DocumentError: The dialogue sends other requests, or more of them.
-    """
+    """The result of a dialogue from its recorded exchanges; see :func:`resumed`. Raises
+    ``DocumentError`` if the dialogue sends other requests, or more of them."""
     replay = resumed(dialogue, exchanges, by_order=by_order)
     try:
         next(replay)

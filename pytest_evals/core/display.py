@@ -69,11 +69,8 @@ def as_html(
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> Any:
-    """A ``pandas.DataFrame``. ``columns``: those of a frame without rows.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
+    """A ``pandas.DataFrame``. ``columns``: those of a frame without rows. Raises
+    ``MissingExtraError`` if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError:

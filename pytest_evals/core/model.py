@@ -251,18 +251,11 @@ class RequestTokenizer(Protocol):
     """A model's tokenizer, with the model's rules for special tokens."""
 
     def token_strings(self, request: Request) -> TokenStrings:
-        """Return the tokens of a request before truncation.
-
-        Raises:
-            DocumentError: The request cannot be encoded.
-        """
+        """Return the tokens of a request before truncation. Raises ``DocumentError`` if
+        the request cannot be encoded."""
         ...
 
     def render(self, prompt: Prompt) -> str:
-        """Return the prompt as rendered for the model.
-
-        Raises:
-            DocumentError: There is no chat template, or it raises an error for the
-                chat.
-        """
+        """Return the prompt as rendered for the model. Raises ``DocumentError`` if
+        there is no chat template, or it raises an error for the chat."""
         ...

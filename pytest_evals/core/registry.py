@@ -31,12 +31,8 @@ class Registry(Generic[T]):
         self._entries: dict[str, T | str] = dict(entries)
 
     def __getitem__(self, name: str) -> T:
-        """The object of that name.
-
-        Raises:
-            UnknownNameError: The name is not registered; the message suggests a similar
-                one.
-        """
+        """The object of that name. Raises ``UnknownNameError`` if the name is not
+        registered; the message suggests a similar one."""
         if name not in self._entries:
             raise UnknownNameError(unknown_name(self._noun, name, self))
         entry = self._entries[name]
@@ -53,11 +49,7 @@ class Registry(Generic[T]):
         return iter(sorted(self._entries))
 
     def add(self, name: str, entry: T | str) -> None:
-        """Register a name.
-
-        Raises:
-            EvalsError: The name is already registered.
-        """
+        """Register a name. Raises ``EvalsError`` if the name is already registered."""
         if name in self._entries:
             raise EvalsError(f"there is already a {self._noun} called {name!r}")
         self._entries[name] = entry

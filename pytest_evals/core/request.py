@@ -313,11 +313,7 @@ def is_embedding(request: Request) -> bool:
 
 
 def embedding_of(response: Response) -> Sequence[float]:
-    """The embedding in a response.
-
-    Raises:
-        DocumentError: It has no embedding.
-    """
+    """The embedding in a response. Raises ``DocumentError`` if it has no embedding."""
     found = response.raise_for_error().data
     is_list = isinstance(found, list) and found
     if not is_list or not all(type(one) in (float, int) for one in found):

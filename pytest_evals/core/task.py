@@ -137,12 +137,9 @@ class Rows(Protocol):
     """The documents of a task, by id. Loaded on first access."""
 
     def ids(self) -> Sequence[str]:
-        """Unique ids of the documents to run, in order, after limit or sample.
-
-        Raises:
-            TaskFileError: The dataset, the split or a column does not exist, or the
-                first document cannot be built.
-        """
+        """Unique ids of the documents to run, in order, after limit or sample. Raises
+        ``TaskFileError`` if the dataset, the split or a column does not exist, or the
+        first document cannot be built."""
         ...
 
     def indices(self) -> Sequence[int]:

@@ -39,11 +39,8 @@ class TaskPattern(NamedTuple):
 
 def task_pattern(text: str) -> TaskPattern:
     """Parse one entry of ``--evals-tasks``. A text with more bars than any form is a
-    name.
-
-    Raises:
-        OptionError: The number of few-shot examples or an argument is invalid.
-    """
+    name. Raises ``OptionError`` if the number of few-shot examples or an argument is
+    invalid."""
     parts = text.split("|")
     shots: int | None = None
     if len(parts) == 4 and parts[2].isdecimal() and parts[3] in ("0", "1"):

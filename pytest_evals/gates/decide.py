@@ -40,10 +40,7 @@ def decide(
 ) -> Decision:
     """The decision of a gate, if documents without a score cannot change it.
     ``bracket``: the estimates with these at their lowest and at their highest value.
-
-    Raises:
-        InvalidGateError: They can.
-    """
+    Raises ``InvalidGateError`` if they can."""
     conditions = conditions_of(gate, estimate)
     confidence = gate.confidence if compares_limits(gate, estimate) else None
     decision = compared(conditions, estimate, confidence)

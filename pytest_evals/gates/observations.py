@@ -128,11 +128,8 @@ def observe(
     gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
 ) -> tuple[Observations | GroupObservations, tuple[str, ...]]:
     """The documents of a gate on a metric, and notes about documents that do not count.
-
-    Raises:
-        InvalidGateError: The gate cannot be judged on them; skipped if this run becomes
-            the baseline, or if the task is new.
-    """
+    Raises ``InvalidGateError`` if the gate cannot be judged on them; skipped if this
+    run becomes the baseline, or if the task is new."""
     if isinstance(result, GroupResult):
         return _of_group(gate, metric, result, find)
     result, reference, notes = _with_reference(gate, result, find)

@@ -45,11 +45,8 @@ Methods = Mapping[tuple[str, str], Metric]
 
 
 def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
-    """The changes from one stored run to another.
-
-    Raises:
-        StoreError: One of them cannot be read.
-    """
+    """The changes from one stored run to another. Raises ``StoreError`` if one of them
+    cannot be read."""
     ids = run.results.get("node_ids") or {}
     before = side_of(with_names_of(baseline, ids))
     return paired(name, before, side_of(run)).comparison
@@ -64,10 +61,7 @@ def compared(
     min_overlap: float = MIN_OVERLAP,
 ) -> Comparison:
     """Write the changes to ``comparison.json`` next to the results, and return them.
-
-    Raises:
-        StoreError: A run cannot be read, or the file cannot be written.
-    """
+    Raises ``StoreError`` if a run cannot be read, or the file cannot be written."""
     both, methods = (side_of(baseline), side_of(read_run(path))), methods_of([result])
     comparison = paired(name, *both, methods, min_overlap=min_overlap).comparison
     write_json(path / "comparison.json", asdict(comparison))
@@ -161,11 +155,8 @@ def baseline_lines(name: str, result: RunResult) -> Iterator[str]:
 
 
 def side_of(run: EarlierRun) -> Side:
-    """Return a stored run as a side of a comparison.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """Return a stored run as a side of a comparison. Raises ``StoreError`` if it cannot
+    be read."""
     return Side(
         results=run.results, rows={task: list(run.all_rows(task)) for task in run.tasks}
     )
@@ -334,11 +325,8 @@ def _estimates(
 
 def clusters_of(task: str, now: Side, positions: Sequence[int]) -> list[str] | None:
     """Return the cluster of each document, by the gates of the task and its groups;
-    ``None`` if no gate has one.
-
-    Raises:
-        ValueError: A document lacks the field of its cluster.
-    """
+    ``None`` if no gate has one. Raises ``ValueError`` if a document lacks the field of
+    its cluster."""
     members = now.results.get("group_subtasks") or {}
     holders = [task, *(name for name in members if task in _tasks_below(name, members))]
     gates = now.results.get("gates") or ()

@@ -39,11 +39,7 @@ from pytest_evals.store.run_settings import Row, Side
 
 def models_of(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Return the models of ``evaluate()`` by name: that of a spec as for ``--model``,
-    and that of an object or a function.
-
-    Raises:
-        OptionError: Two have one name.
-    """
+    and that of an object or a function. Raises ``OptionError`` if two have one name."""
     if isinstance(given, Mapping):
         return dict(given)
     found: dict[str, Any] = {}

@@ -30,11 +30,8 @@ _READABLE = json.dumps(
 
 def later_requests(record: Record, task: Task) -> list[Ask]:
     """The requests of a document that follow its first ones, at most. ``record``: with
-    its first requests, not answered yet.
-
-    Raises:
-        ValueError: The task does not bound its requests.
-    """
+    its first requests, not answered yet. Raises ``ValueError`` if the task does not
+    bound its requests."""
     if task.longest is None:
         raise ValueError(task.name)
     answers = tuple(map(_long, record.requests))

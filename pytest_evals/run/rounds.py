@@ -73,11 +73,8 @@ def followed(
 ) -> Iterator[tuple[int, Record]]:
     """Yield records without a dialogue at once; run the dialogues of the others
     concurrently, and yield each record when its dialogue is complete. ``tally``: called
-    with the number of distinct requests of each batch.
-
-    Raises:
-        ModelError: A model violated its contract, or cannot be opened.
-    """
+    with the number of distinct requests of each batch. Raises ``ModelError`` if a model
+    violated its contract, or cannot be opened."""
     open_: dict[int, Dialogue[Record]] = {}
     for i, record in first:
         if record.error or tasks[i].follow_up is None:

@@ -56,11 +56,8 @@ class Run:
         on_decided: Callable[[str], None] | None = None,
     ) -> None:
         """Create a run; sends and writes nothing. ``on_decided``: called with the name
-        of a task whose gates are decided early.
-
-        Raises:
-            StoreError: The run to compare with cannot be read.
-        """
+        of a task whose gates are decided early. Raises ``StoreError`` if the run to
+        compare with cannot be read."""
         self.config, self.suite, self.inference = config, suite, inference
         self._hook, self._on_decided = hook, on_decided
         self.writer = RunWriter(
@@ -225,11 +222,8 @@ class Run:
         return self.result
 
     def compare(self) -> None:
-        """Compare the finished run, which is written, with its baseline.
-
-        Raises:
-            StoreError: A run cannot be read, or the comparison cannot be written.
-        """
+        """Compare the finished run, which is written, with its baseline. Raises
+        ``StoreError`` if a run cannot be read, or the comparison cannot be written."""
         path, result = self._written()
         if self.compared is not None:
             found = compared(

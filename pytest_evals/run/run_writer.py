@@ -159,11 +159,8 @@ class RunWriter:
         self._write(lambda: self._folder.write(name, data))
 
     def add_comparison(self, found: Mapping[str, Any]) -> None:
-        """Add the changes since a baseline to ``results.json``.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Add the changes since a baseline to ``results.json``. Raises ``StoreError``
+        if it cannot be written."""
         self._results["comparison"] = dict(found)
         self._folder.write_results(self._results)
 

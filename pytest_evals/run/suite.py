@@ -150,11 +150,8 @@ class Suite:
     def add(
         self, tasks: Iterable[Task | Group], path: Path, nodeid: str
     ) -> list[TaskRun | GroupRun]:
-        """Add the selected tasks and groups of a file.
-
-        Raises:
-            TaskFileError: A dataset or a gate is invalid, or a name is defined twice.
-        """
+        """Add the selected tasks and groups of a file. Raises ``TaskFileError`` if a
+        dataset or a gate is invalid, or a name is defined twice."""
         runs: list[TaskRun | GroupRun] = []
         for one in tasks:
             node = f"{nodeid}::{_node_name(one)}"

@@ -16,11 +16,8 @@ from pytest_evals.errors import OptionError, unknown_name
 
 
 def registered_metrics(hook: Any, config: Any) -> dict[str, Any]:
-    """The metrics of ``pytest_evals_register_metrics``, by name.
-
-    Raises:
-        OptionError: Two plugins register different metrics under one name.
-    """
+    """The metrics of ``pytest_evals_register_metrics``, by name. Raises ``OptionError``
+    if two plugins register different metrics under one name."""
     registered: dict[str, Any] = {}
     for metrics in hook.pytest_evals_register_metrics(config=config):
         for name, metric in (metrics or {}).items():
@@ -56,12 +53,8 @@ class Plugins:
     """Objects and modules with functions named ``pytest_evals_…``."""
 
     def __init__(self, plugins: Sequence[object]) -> None:
-        """Register them.
-
-        Raises:
-            OptionError: A plugin has no hook, an unknown hook, or a hook with an
-                unknown argument.
-        """
+        """Register them. Raises ``OptionError`` if a plugin has no hook, an unknown
+        hook, or a hook with an unknown argument."""
         manager = _Manager("pytest")
         manager.add_hookspecs(hookspecs)
         for plugin in plugins:

@@ -217,11 +217,7 @@ def bounded_ratio(
 ) -> BoundedMean | WidestInterval:
     """Estimate a ratio of two sums over documents of known kinds, with confidence
     limits. ``kinds``: the possible contributions of one document, with denominators
-    above 0.
-
-    Raises:
-        ValueError: The denominator is 0.
-    """
+    above 0. Raises ``ValueError`` if the denominator is 0."""
     if not any(below for _, below in documents):
         raise ValueError("no document counts in its denominator")
     return _clustered(documents, kinds, clusters)

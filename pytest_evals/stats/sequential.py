@@ -50,11 +50,8 @@ class Evidence:
         self._logs = np.zeros(len(_FRACTIONS) + 1)
 
     def read(self, values: Numbers) -> None:
-        """Bet on each of the next numbers, in order.
-
-        Raises:
-            ValueError: A number is not from 0 to 1, or there are too many.
-        """
+        """Bet on each of the next numbers, in order. Raises ``ValueError`` if a number
+        is not from 0 to 1, or there are too many."""
         if len(values) > self._n - self._read:
             raise ValueError(f"more than {self._n} numbers")
         if not np.all((values >= 0) & (values <= 1)):

@@ -147,11 +147,8 @@ def ratio(sums: Sequence[float]) -> float:
 
 
 def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
-    """Limits of a number that is computed from sums.
-
-    Raises:
-        ValueError: There are too few documents, or they do not vary.
-    """
+    """Limits of a number that is computed from sums. Raises ``ValueError`` if there are
+    too few documents, or they do not vary."""
     n = len(totals.columns[0])
     if n < (2 if totals.is_ratio else FEW):
         raise ValueError(f"it needs {2 if totals.is_ratio else FEW} documents, not {n}")
@@ -279,11 +276,8 @@ def _do_not_vary(replicates: Replicates) -> bool:
 
 
 def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
-    """Limits of a number that is not computed from sums.
-
-    Raises:
-        ValueError: There are too few documents.
-    """
+    """Limits of a number that is not computed from sums. Raises ``ValueError`` if there
+    are too few documents."""
     from pytest_evals.stats.bootstrap_limits import resample, resampled_one_by_one
 
     n, number = len(values), how.number

@@ -70,11 +70,8 @@ class ShortForm(NamedTuple):
 
 
 def read_condition(text: str) -> ShortForm:
-    """Parse ``SUBJECT OPERATOR NUMBER``.
-
-    Raises:
-        ConditionError: The syntax is invalid; the message gives the column.
-    """
+    """Parse ``SUBJECT OPERATOR NUMBER``. Raises ``ConditionError`` if the syntax is
+    invalid; the message gives the column."""
     start = _skip_space(text, 0)
     name_end = _end(_SUBJECT, text, start)
     name = text[start:name_end]
@@ -101,11 +98,8 @@ def read_condition(text: str) -> ShortForm:
 
 
 def split_subject(subject: str, task: str) -> Subject:
-    """Task, metric and filter of ``[TASK/]METRIC[,FILTER]``.
-
-    Raises:
-        ConditionError: A part is empty, or the prefix names another task.
-    """
+    """Task, metric and filter of ``[TASK/]METRIC[,FILTER]``. Raises ``ConditionError``
+    if a part is empty, or the prefix names another task."""
     path, comma, pipeline = subject.partition(",")
     prefix, slash, metric = path.rpartition("/")
     if task and path.startswith(f"{task}/"):
@@ -120,11 +114,8 @@ def split_subject(subject: str, task: str) -> Subject:
 
 
 def read_number(value: object, name: str) -> Decimal:
-    """A threshold from a mapping: a number, or text such as ``75%``.
-
-    Raises:
-        ConditionError: It is not a finite number, or has too many digits.
-    """
+    """A threshold from a mapping: a number, or text such as ``75%``. Raises
+    ``ConditionError`` if it is not a finite number, or has too many digits."""
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # repr() may raise
         what = f"{name} is out of range: about 2**{value.bit_length() - 1}"
         raise ConditionError(what, f"{name}: 0.75")

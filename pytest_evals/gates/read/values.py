@@ -276,11 +276,8 @@ def bounds_of(
     entry: Mapping[str, Any], excluded: Iterable[str]
 ) -> tuple[Bound, ...] | None:
     """The bounds of an entry with ``value`` and ``tolerance``; ``None`` if it has
-    neither, or if one is invalid.
-
-    Raises:
-        ConditionError: One is missing, or a key of ``excluded`` is given too.
-    """
+    neither, or if one is invalid. Raises ``ConditionError`` if one is missing, or a key
+    of ``excluded`` is given too."""
     own = [key for key in ("value", "tolerance") if key in entry]
     other = next((key for key in excluded if key in entry), None)
     if own and other:
