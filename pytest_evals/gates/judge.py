@@ -79,8 +79,7 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
         _check_keys(gate, metric)
         return judge_observations(gate, *observe(gate, metric, result, find))
     except InvalidGateError as error:
-        outcome, reason = error.outcome, error.reason
-        return Verdict(gate=gate, outcome=outcome, metric=known, reason=reason)
+        return error.verdict(gate, known)
 
 
 def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
@@ -95,7 +94,7 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
             raise InvalidGateError(skipped_reason(None, result), Outcome.SKIPPED)
         return judge_observations(gate, *observe_two_runs(gate, result, find))
     except InvalidGateError as error:
-        return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
+        return error.verdict(gate)
 
 
 def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:

@@ -135,8 +135,7 @@ def _judged(
         seen = _observations(columns, labels, metric, _reference(gate, old))
         return judge_observations(gate, prepared(gate, seen))
     except InvalidGateError as error:
-        outcome, reason = error.outcome, error.reason
-        return Verdict(gate=gate, outcome=outcome, metric=metric, reason=reason)
+        return error.verdict(gate, metric)
 
 
 def _limits(ends: Any) -> tuple[float, float]:

@@ -12,7 +12,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from pytest_evals.core.gate import Change, Gate, Interval, Margin, Outcome, Unit
+from pytest_evals.core.gate import (
+    Change,
+    Gate,
+    Interval,
+    Margin,
+    Outcome,
+    Unit,
+    Verdict,
+)
+from pytest_evals.core.metric import MetricResult
 from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
 from pytest_evals.stats.paired_proportions import PairedProportions
 
@@ -36,6 +45,12 @@ class InvalidGateError(Exception):
     def of_task(self, task: str) -> InvalidGateError:
         """The same error, prefixed with the name of a group's task."""
         return InvalidGateError(f"{task}: {self.reason}", self.outcome)
+
+    def verdict(self, gate: Gate, metric: MetricResult | None = None) -> Verdict:
+        """The verdict with its reason."""
+        return Verdict(
+            gate=gate, outcome=self.outcome, metric=metric, reason=self.reason
+        )
 
 
 def has_limits(gate: Gate) -> bool:

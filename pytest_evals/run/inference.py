@@ -44,11 +44,6 @@ def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Mode
     return model
 
 
-def info_of(model: Model) -> dict[str, Any]:
-    """Return the model's description; empty if it has none."""
-    return dict(model.info)
-
-
 class Inference:
     """Runs documents: assigns models to documents, and batches to each model."""
 
@@ -187,7 +182,7 @@ class Inference:
         self._n_lost = self._wait_for_sent()
         self.answers.close()
         for model in self._named.values():  # the report follows
-            self._remote.judges.setdefault(model.name, []).append(info_of(model))
+            self._remote.judges.setdefault(model.name, []).append(dict(model.info))
             self._remote.notes += model.notes
             model.close()
         self._named.clear()
@@ -250,14 +245,14 @@ class Inference:
     @property
     def info(self) -> Mapping[str, Any]:
         """The tested model's description of itself."""
-        infos = [info_of(model) for model in self.opened.values()]
+        infos = [dict(model.info) for model in self.opened.values()]
         return with_usage([*infos, *self._remote.infos])
 
     @property
     def judges(self) -> Mapping[str, Mapping[str, Any]]:
         """Name → description, for each auxiliary model."""
         by_name: dict[str, list[Mapping[str, Any]]] = {
-            model.name: [info_of(model)] for model in self._auxiliary_models
+            model.name: [dict(model.info)] for model in self._auxiliary_models
         }
         for name, infos in self._remote.judges.items():
             by_name.setdefault(name, []).extend(infos)

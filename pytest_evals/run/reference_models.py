@@ -25,7 +25,7 @@ from pytest_evals.run.batches import Job
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.flow import score
-from pytest_evals.run.inference import Given, Inference, info_of, open_model
+from pytest_evals.run.inference import Given, Inference, open_model
 from pytest_evals.run.readiness import PlannedRequests, why_refused
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared
@@ -181,7 +181,7 @@ def _answered(
         sizes = [(one.task, len(one.indices)) for one in model.documents]
         name = judge if isinstance(judge, str) else judge.name
         settings = settings_of(sizes, name)
-        settings["model_info"] = info_of(opened_model)
+        settings["model_info"] = dict(opened_model.info)
     return ReferenceRun(
         path=Path(), results=settings, model=model.shown, documents=rows
     )

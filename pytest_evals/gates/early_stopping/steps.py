@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_evals.core.gate import Bound, Gate, Outcome
 from pytest_evals.core.metric import SHARE, Metric, Ratio
@@ -58,6 +59,20 @@ class Steps:
     unit: float = 0.0
     """Value of the metric per unit of the sum, for display; 0 if the sum is not
     proportional to it."""
+
+    def urns(
+        self,
+        n: int,
+        error: float,
+        old: NDArray[np.float64] | None,
+        guess: float | None = None,
+    ) -> list[Urn]:
+        """Tests of its cuts over ``n`` documents, which share the error rate."""
+        each = error / max(1, len(self.cuts))
+        return [
+            Urn(n, cut.target, error=each, guess=guess, old=old, strict=cut.strict)
+            for cut in self.cuts
+        ]
 
 
 def steps_of(
@@ -164,8 +179,12 @@ def _as_if(gate: Gate, total: int, n: int) -> Outcome:
 def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
     """The cuts of several conditions, all of which must hold."""
     cuts = sorted({cut for turns in bounds for cut, _ in turns if cut is not None})
+
+    def above(turns: _Turns, cut: VerdictBoundary | None) -> Outcome:
+        return [o for at, o in turns if at is None or (cut and at <= cut)][-1]
+
     outcomes = [
-        min((_after(turns, cut) for turns in bounds), key=_RANKS.index)
+        min((above(turns, cut) for turns in bounds), key=_RANKS.index)
         for cut in (None, *cuts)
     ]
     kept = [i for i, (a, b) in enumerate(pairwise(outcomes)) if a is not b]
@@ -173,12 +192,6 @@ def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
         "cuts": tuple(cuts[i] for i in kept),
         "outcomes": (outcomes[0], *(outcomes[i + 1] for i in kept)),
     }
-
-
-def _after(turns: _Turns, cut: VerdictBoundary | None) -> Outcome:
-    """The outcome of one condition just above a cut."""
-    passed = [o for at, o in turns if at is None or (cut is not None and at <= cut)]
-    return passed[-1]
 
 
 def _paired_steps(gate: Gate, n: int, old: Mapping[int, float]) -> Steps | str:
@@ -270,10 +283,7 @@ def _share(
     n = len(values)
     old = rng.permutation(values)
     new = np.where(rng.random(n) < USUAL_FLIPS, rng.permutation(old), old)
-    each = error / max(1, len(steps.cuts))
-    urns = [
-        Urn(n, cut.target, error=each, old=old, strict=cut.strict) for cut in steps.cuts
-    ]
+    urns = steps.urns(n, error, old)
     for start in range(0, n, wave):
         part = new[start : start + wave]
         answers = [urn.read(part) for urn in urns]

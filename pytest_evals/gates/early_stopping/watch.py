@@ -19,7 +19,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.gates.early_stopping.steps import Steps
 from pytest_evals.gates.terms import figure
-from pytest_evals.stats.sequential import Urn, sum_bounds
+from pytest_evals.stats.sequential import sum_bounds
 
 LEAST_WAVE = 64  # smallest wave: enough documents to fill the batches of a device
 WAVES = 20
@@ -64,13 +64,7 @@ class Watch:
         self.gate, self._steps, self._n, self._error = gate, steps, n, error
         self._old = None if old is None else np.array(old, dtype=float)
         guess = None if self._old is None or not n else float(self._old.mean())
-        each = error / max(1, len(steps.cuts))
-        self._urns = [
-            Urn(
-                n, cut.target, error=each, guess=guess, old=self._old, strict=cut.strict
-            )
-            for cut in steps.cuts
-        ]
+        self._urns = steps.urns(n, error, self._old, guess)
         self._low: list[float] = []
         self._high: list[float] = []
         self.outcome: Outcome | None = None
