@@ -155,6 +155,9 @@ class GroupResult:
         return sum(task.n_missing for task in self.members)
 
 
+AnyResult = TaskResult | GroupResult
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
     """Use of the response cache in a session."""
@@ -333,7 +336,7 @@ def _with_gates(run: RunResult) -> Iterator[dict[str, Any]]:
         yield {**row, **(asdict(limits) if limits else {})}
 
 
-def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:
+def _numbers(result: AnyResult) -> Iterator[dict[str, Any]]:
     for metric in result.metrics:
         estimate = metric.estimate
         limits = metric.limits()

@@ -12,7 +12,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import ComparedValues
 from pytest_evals.core.request import Loglikelihood
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import (
     compact,
@@ -76,9 +76,7 @@ def _compared(record: Record) -> ComparedValues:
     )
 
 
-def with_labels(
-    result: TaskResult | GroupResult, field: str
-) -> TaskResult | GroupResult:
+def with_labels(result: AnyResult, field: str) -> AnyResult:
     """The results with a field of each row, for a gate created after scoring."""
     if isinstance(result, GroupResult):
         return replace(result, tasks=tuple(_labelled(t, field) for t in result.tasks))

@@ -11,7 +11,7 @@ from functools import partial
 from pytest_evals.core.gate import Change as ShownChange
 from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.errors import plural
 from pytest_evals.gates.new_samples import (
     LOW_POWER,
@@ -22,7 +22,7 @@ from pytest_evals.gates.new_samples import (
     reversal_of,
     weakness_notes,
 )
-from pytest_evals.gates.observations import GroupObservations, Observations
+from pytest_evals.gates.observations import GateDocuments, Observations
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     Condition,
@@ -48,9 +48,7 @@ def is_about_noise(note: str) -> bool:
     return note.startswith((WITHIN_NOISE, LOW_POWER))
 
 
-def skipped_reason(
-    metric: MetricResult | None, result: TaskResult | GroupResult
-) -> str:
+def skipped_reason(metric: MetricResult | None, result: AnyResult) -> str:
     """The number of documents that were run, and the value over these."""
     if metric is not None and isinstance(result, GroupResult):
         result = result.having(metric.name, metric.filter)
@@ -66,10 +64,7 @@ def skipped_reason(
 
 
 def explained(
-    gate: Gate,
-    seen: Observations | GroupObservations,
-    estimate: GateEstimate,
-    decision: Decision,
+    gate: Gate, seen: GateDocuments, estimate: GateEstimate, decision: Decision
 ) -> Verdict:
     """The verdict with its numbers, reasons and notes."""
     failed = decision.outcome is Outcome.FAILED
@@ -99,9 +94,7 @@ def explained(
     return replace(verdict, n_short=n_short, reason=reason)
 
 
-def _shown_metric(
-    seen: Observations | GroupObservations, estimate: GateEstimate
-) -> MetricResult:
+def _shown_metric(seen: GateDocuments, estimate: GateEstimate) -> MetricResult:
     """The metric with the value that the gate judges, if that is another one."""
     metric, number = seen.metric, seen.metric.estimate
     is_change = isinstance(estimate, ChangeEstimate)
@@ -116,10 +109,7 @@ def _shown_metric(
 
 
 def _explained_change(
-    verdict: Verdict,
-    seen: Observations | GroupObservations,
-    estimate: ChangeEstimate,
-    decision: Decision,
+    verdict: Verdict, seen: GateDocuments, estimate: ChangeEstimate, decision: Decision
 ) -> Verdict:
     gate, condition = verdict.gate, decision.condition
     assert condition is not None

@@ -14,23 +14,20 @@ from dataclasses import replace
 from pytest_evals.core.gate import Gate, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find, no_reference
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.errors import plural, suggestion, unknown_name
 from pytest_evals.gates.check import direction_fault, labels_fault
 from pytest_evals.gates.decide import decide
 from pytest_evals.gates.estimate.gate import estimate_gate
 from pytest_evals.gates.explain import explained, skipped_reason
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.observations import GroupObservations, Observations, observe
+from pytest_evals.gates.observations import GateDocuments, observe
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
 from pytest_evals.gates.terms import InvalidGateError, figure, missing_count
 
 
 def judge(
-    gate: Gate,
-    result: TaskResult | GroupResult,
-    policy: Policy = "warn",
-    find: Find = no_reference,
+    gate: Gate, result: AnyResult, policy: Policy = "warn", find: Find = no_reference
 ) -> Verdict:
     """The verdict of a gate on a task or a group.
 
@@ -56,7 +53,7 @@ def judge(
 
 
 def judge_observations(
-    gate: Gate, seen: Observations | GroupObservations, notes: Sequence[str] = ()
+    gate: Gate, seen: GateDocuments, notes: Sequence[str] = ()
 ) -> Verdict:
     """The verdict over documents whose values are known. ``notes``: remarks on them."""
     estimate, bracket = estimate_gate(gate, seen)
@@ -65,7 +62,7 @@ def judge_observations(
     return replace(verdict, notes=(*notes, *verdict.notes))
 
 
-def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
+def _of_metric(gate: Gate, result: AnyResult, find: Find) -> Verdict:
     metric = _find_metric(gate, result.metrics)
     known = None if isinstance(metric, str) else metric
     try:
@@ -82,7 +79,7 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
         return error.verdict(gate, known)
 
 
-def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
+def _of_two_runs(gate: Gate, result: AnyResult, find: Find) -> Verdict:
     from pytest_evals.gates.two_run_metrics import observe_two_runs
 
     try:
@@ -146,7 +143,7 @@ def _check_keys(gate: Gate, metric: MetricResult) -> None:
             raise InvalidGateError(fault)
 
 
-def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
+def all_tied(metric: MetricResult, result: AnyResult) -> str:
     """Why a metric of selected choices says nothing: no document has a unique best one;
     empty if one has."""
     name, filter_, n = metric.name, metric.filter, 0

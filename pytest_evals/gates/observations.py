@@ -16,7 +16,7 @@ from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import MIN_OVERLAP, Find, Reference
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.errors import plural, suggestion
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.reducers import reduced_reference, reduced_scores
@@ -124,9 +124,12 @@ class GroupObservations:
         return replace(self, members=members)
 
 
+GateDocuments = Observations | GroupObservations
+
+
 def observe(
-    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
-) -> tuple[Observations | GroupObservations, tuple[str, ...]]:
+    gate: Gate, metric: MetricResult, result: AnyResult, find: Find
+) -> tuple[GateDocuments, tuple[str, ...]]:
     """The documents of a gate on a metric, and notes about documents that do not count.
     Raises ``InvalidGateError`` if the gate cannot be judged on them; skipped if this
     run becomes the baseline, or if the task is new."""

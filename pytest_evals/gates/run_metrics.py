@@ -17,7 +17,7 @@ from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import SHARE, Estimate, Metric, MetricResult, Span
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.reducers import estimated_mean
 from pytest_evals.stats.averages import mean
@@ -208,7 +208,7 @@ def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
     return {"refused": (1.0,)} if is_refused and "refused" in named else {}
 
 
-def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult | None:
+def with_run_metric(gate: Gate, result: AnyResult) -> TaskResult | None:
     """The result with the run metric of a gate as its only metric; a group's documents
     count as those of one task. ``None`` if the metric is not a run metric."""
     one = RUN_METRICS.get(gate.metric)

@@ -22,7 +22,7 @@ from pytest_evals.gates.read.keys import MARGIN_KEYS
 from pytest_evals.gates.read.text import ConditionError, read_condition
 from pytest_evals.gates.reducers import estimated_mean
 from pytest_evals.gates.terms import InvalidGateError
-from pytest_evals.stats.averages import mean
+from pytest_evals.stats.averages import Labels, mean
 
 Scores = Sequence[bool | float | None] | Sequence[Sequence[bool | float]]
 _TASK, _METRIC, _FIELD = "scores", "score", "cluster"
@@ -33,7 +33,7 @@ def judge_gate(
     scores: Scores,
     *,
     baseline: Scores | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Labels = None,
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> Verdict:
@@ -72,7 +72,7 @@ def judge_gates(
     gates: Mapping[str, tuple[str | Mapping[str, Any], Scores]],
     *,
     baseline: Mapping[str, Scores] | None = None,
-    clusters: Mapping[str, Sequence[Hashable]] | Sequence[Hashable] | None = None,
+    clusters: Mapping[str, Sequence[Hashable]] | Labels = None,
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> dict[str, Verdict]:
@@ -109,7 +109,7 @@ def _judged(
     given: str | Mapping[str, Any],
     scores: Scores,
     name: str,
-    more: tuple[Scores | None, Sequence[Hashable] | None, int | None, Any],
+    more: tuple[Scores | None, Labels, int | None, Any],
 ) -> Verdict:
     baseline, clusters, repeats, ends = more
     declared = given.get("range") if isinstance(given, Mapping) else None
@@ -286,10 +286,7 @@ def _metric(columns: _Columns, limits: tuple[float, float]) -> MetricResult:
 
 
 def _observations(
-    columns: _Columns,
-    labels: Sequence[Hashable] | None,
-    metric: MetricResult,
-    reference: Reference,
+    columns: _Columns, labels: Labels, metric: MetricResult, reference: Reference
 ) -> Observations:
     numbers: dict[Hashable, int] = {}
     n, known = columns.n, {*columns.positions} if metric.n_errored else ()

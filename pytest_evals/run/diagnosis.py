@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.reference import logprobs_in
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.strict import strict
@@ -26,11 +26,7 @@ Row = Mapping[str, Any]
 
 
 def diagnosed(
-    run: EarlierRun,
-    result: TaskResult | GroupResult,
-    key: str = "",
-    *,
-    template: str = "",
+    run: EarlierRun, result: AnyResult, key: str = "", *, template: str = ""
 ) -> tuple[str, ...]:
     """Return the likely causes of wrong answers in a run.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.decide import family_of
 from pytest_evals.gates.early_stopping.steps import (
@@ -286,7 +286,7 @@ class EarlyStopping:
             "its documents have other positions" if moved else ""
         )
 
-    def verdict(self, gate: Gate, result: TaskResult | GroupResult) -> Verdict | None:
+    def verdict(self, gate: Gate, result: AnyResult) -> Verdict | None:
         """The early verdict of a gate; ``None`` if it is judged at the end."""
         if gate.task not in self.decided or not result.n_missing:
             return None

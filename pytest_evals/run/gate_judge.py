@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import all_tied, judge
@@ -111,7 +111,7 @@ class GateJudge:
         self.reported: dict[tuple[str, str], Verdict] = {}
         """Verdicts of the selected gates, by task and gate."""
 
-    def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
+    def judge(self, gate: Gate) -> tuple[Verdict, AnyResult]:
         """Return a gate's verdict, and the result that it judges, over all documents
         that were run or can be filled from the cache. In a part of a run, gates are
         pending.
@@ -149,9 +149,7 @@ class GateJudge:
             return gate
         return replace(gate, control=control_of(self._suite, self._config.compare))
 
-    def _near_misses(
-        self, verdict: Verdict, result: TaskResult | GroupResult
-    ) -> tuple[str, ...]:
+    def _near_misses(self, verdict: Verdict, result: AnyResult) -> tuple[str, ...]:
         """Return the likely causes of wrong answers behind a failed gate."""
         from pytest_evals.run.diagnosis import diagnosed
 
@@ -251,7 +249,7 @@ class GateJudge:
             return replace(verdict, outcome=Outcome.INVALID, reason=reason)
         return verdict
 
-    def result_of(self, gate: Gate) -> TaskResult | GroupResult:
+    def result_of(self, gate: Gate) -> AnyResult:
         """Return the results that a gate judges, over the documents run so far."""
         if gate.task in self._suite.groups:
             return self._records.group_result(gate.task)

@@ -16,9 +16,8 @@ from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.estimate.change import paired_change
 from pytest_evals.gates.estimate.combinations import combined_change
-from pytest_evals.gates.estimate.sums import Labels
 from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
-from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.stats.averages import Labels, mean, mean_stderr
 from pytest_evals.stats.bootstrap_limits import N_RESAMPLES
 from pytest_evals.stats.interval_methods import ExactValue
 

@@ -3,7 +3,7 @@ ranks, and a matrix of documents. It reads the files of their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.comparison import (
@@ -29,6 +29,7 @@ from pytest_evals.run.comparison import (
 )
 from pytest_evals.run.metric_changes import as_number, is_mean_of, keys_of
 from pytest_evals.run.suite import TaskRun
+from pytest_evals.stats.averages import Labels
 from pytest_evals.stats.interval_methods import holm
 from pytest_evals.stats.ranks import rank_estimates
 from pytest_evals.store.baselines import check_model_names
@@ -308,7 +309,7 @@ def _ranks(
     first = next(iter(sides.values()))
     places = [next(iter(found.values()))["doc_id"] for found in rows]
     try:
-        clusters: Sequence[Hashable] | None = clusters_of(task, first, places)
+        clusters: Labels = clusters_of(task, first, places)
     except ValueError:
         return {}
     ranked = rank_estimates(table, clusters)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Labels = Sequence[Hashable] | None
+"""The cluster of each document; ``None`` if documents are independent."""
+
 
 def mean(values: Sequence[float]) -> float:
     """Return the arithmetic mean; values must not be empty."""

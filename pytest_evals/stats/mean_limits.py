@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_evals.stats.averages import Labels
 from pytest_evals.stats.exponential_sums import probability_not_positive
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
@@ -164,7 +165,7 @@ def bounded_mean(
     *,
     low: float = 0.0,
     high: float = 1.0,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Labels = None,
 ) -> BoundedMean | WidestInterval:
     """Estimate the mean of values in a known range, with confidence limits.
 
@@ -211,9 +212,7 @@ def binned(numbers: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def bounded_ratio(
-    documents: Sequence[tuple[float, float]],
-    kinds: Kinds,
-    clusters: Sequence[Hashable] | None = None,
+    documents: Sequence[tuple[float, float]], kinds: Kinds, clusters: Labels = None
 ) -> BoundedMean | WidestInterval:
     """Estimate a ratio of two sums over documents of known kinds, with confidence
     limits. ``kinds``: the possible contributions of one document, with denominators
@@ -224,9 +223,7 @@ def bounded_ratio(
 
 
 def _clustered(
-    documents: Sequence[tuple[float, float]],
-    kinds: Kinds,
-    clusters: Sequence[Hashable] | None,
+    documents: Sequence[tuple[float, float]], kinds: Kinds, clusters: Labels
 ) -> BoundedMean | WidestInterval:
     independent = _of_units([(*one, 1) for one in documents], kinds)
     if clusters is None:

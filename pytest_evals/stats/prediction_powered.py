@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
-from pytest_evals.stats.averages import mean
+from pytest_evals.stats.averages import Labels, mean
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
     ExactValue,
@@ -178,10 +178,7 @@ def mean_of_population(
 
 
 def _rectifier(
-    human: Sequence[float],
-    judge: Sequence[float],
-    weight: float,
-    clusters: Sequence[Hashable] | None,
+    human: Sequence[float], judge: Sequence[float], weight: float, clusters: Labels
 ) -> IntervalEstimate:
     if not weight:
         return _mean(human, clusters)
@@ -189,9 +186,7 @@ def _rectifier(
     return bounded_mean(errors, low=-weight, high=1.0, clusters=clusters)
 
 
-def _mean(
-    values: Sequence[float], clusters: Sequence[Hashable] | None
-) -> IntervalEstimate:
+def _mean(values: Sequence[float], clusters: Labels) -> IntervalEstimate:
     """Return a mean of values from 0 to 1; exact limits for independent 0 and 1."""
     if clusters is None and {*values} <= {0, 1}:
         return Proportion(sum(map(int, values)), len(values))

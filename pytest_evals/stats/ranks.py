@@ -3,10 +3,11 @@ documents."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_evals.core.comparison import ModelRank
+from pytest_evals.stats.averages import Labels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ _TIED = 1e-12
 
 
 def rank_estimates(
-    values: Sequence[Sequence[float]], clusters: Sequence[Hashable] | None = None
+    values: Sequence[Sequence[float]], clusters: Labels = None
 ) -> list[ModelRank]:
     """Return the rank of each model by its mean, over resampled documents.
 
@@ -63,9 +64,7 @@ def rank_estimates(
     ]
 
 
-def _units(
-    table: NDArray[np.float64], clusters: Sequence[Hashable] | None
-) -> NDArray[np.float64]:
+def _units(table: NDArray[np.float64], clusters: Labels) -> NDArray[np.float64]:
     """(m + 1, k): the sum of each model over each cluster, and its documents."""
     import numpy as np
 

@@ -14,7 +14,6 @@ from pytest_evals.core.metric import Metric, Totals
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.estimate.sums import (
     NEGLIGIBLE,
-    Labels,
     assumed_range,
     assumption,
     estimate_bounded,
@@ -35,7 +34,7 @@ from pytest_evals.gates.terms import (
     has_limits,
     without_variance,
 )
-from pytest_evals.stats.averages import mean
+from pytest_evals.stats.averages import Labels, mean
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     NormalEstimate,

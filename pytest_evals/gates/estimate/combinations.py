@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate, Published, Unit
 from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.observations import GroupObservations, Member, Observations
+from pytest_evals.gates.observations import GateDocuments, Member, Observations
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     GateEstimate,
@@ -134,7 +134,7 @@ def _mean(weights: Sequence[Fraction], values: Sequence[Value]) -> Value:
 
 
 def estimate_published(
-    gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
+    gate: Gate, seen: GateDocuments, estimate: GateEstimate
 ) -> ChangeEstimate:
     """The change since a published number, with the sampling error of both.
 

@@ -29,7 +29,12 @@ from pytest_evals.gates.estimate.combinations import (
 )
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value
-from pytest_evals.gates.observations import GroupObservations, Observations, pairs_of
+from pytest_evals.gates.observations import (
+    GateDocuments,
+    GroupObservations,
+    Observations,
+    pairs_of,
+)
 from pytest_evals.gates.terms import (
     ChangeEstimate,
     GateEstimate,
@@ -42,7 +47,7 @@ from pytest_evals.stats.independent import enclosing
 
 
 def estimate_gate(
-    gate: Gate, seen: Observations | GroupObservations
+    gate: Gate, seen: GateDocuments
 ) -> tuple[GateEstimate, Sequence[GateEstimate]]:
     """The estimate of a gate, and the estimates with the lowest and the highest values
     of the documents without a score: none without such documents, or if the range of
@@ -64,7 +69,7 @@ def estimate_gate(
 
 
 def _bracket(
-    gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
+    gate: Gate, seen: GateDocuments, estimate: GateEstimate
 ) -> tuple[GateEstimate, GateEstimate]:
     """The estimates between whose limits those with other scores are."""
     low, high = (
@@ -81,9 +86,7 @@ def _bracket(
     return replace(low, spread=ends[0]), replace(high, spread=ends[1])
 
 
-def _completed(
-    seen: Observations | GroupObservations, *, at_best: bool
-) -> Observations | GroupObservations:
+def _completed(seen: GateDocuments, *, at_best: bool) -> GateDocuments:
     """The documents with the highest or the lowest value for each without one."""
     if isinstance(seen, Observations):
         return _completed_task(seen, at_best=at_best)
@@ -138,7 +141,7 @@ def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
     return estimate_change(gate, seen) if is_change else estimate_value(gate, seen)
 
 
-def _estimate(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
+def _estimate(gate: Gate, seen: GateDocuments) -> GateEstimate:
     if isinstance(seen, GroupObservations):
         return _of_group(gate, seen)
     if not is_sample(gate, seen):

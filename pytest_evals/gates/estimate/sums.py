@@ -4,7 +4,7 @@ BLEU. Bootstrap for all others, such as medians."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -17,7 +17,12 @@ from pytest_evals.gates.terms import (
     antilog,
     without_variance,
 )
-from pytest_evals.stats.averages import ClusteredStderr, cluster_sums, clustered_stderr
+from pytest_evals.stats.averages import (
+    ClusteredStderr,
+    Labels,
+    cluster_sums,
+    clustered_stderr,
+)
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     NormalEstimate,
@@ -27,8 +32,6 @@ from pytest_evals.stats.interval_methods import (
 if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap_limits import Replicates
 
-Labels = Sequence[Hashable] | None
-"""The cluster of each document; ``None`` if documents are independent."""
 NEGLIGIBLE = 1e-12  # relative size of differences that are rounding errors
 FEW_CLUSTERS = 20
 FEW = 30

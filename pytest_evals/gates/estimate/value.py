@@ -20,7 +20,6 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.gates.check import labels_fault
 from pytest_evals.gates.estimate.sums import (
     FEW,
-    Labels,
     assumed_range,
     assumption,
     estimate_bounded,
@@ -40,7 +39,7 @@ from pytest_evals.gates.terms import (
     figure,
     has_limits,
 )
-from pytest_evals.stats.averages import mean_over_reruns
+from pytest_evals.stats.averages import Labels, mean_over_reruns
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.prediction_powered import (
     METHOD,
