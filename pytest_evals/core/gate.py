@@ -97,87 +97,72 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A condition on one metric of one task, or on documents that must be correct.
+    """A condition on one metric of one task, or on documents that must be correct."""
 
-    Args:
-        id: Last part of its node id; unique within the task.
-        task: Name of the task.
-        metric: Name of the metric.
-        filter: Name of the filter pipeline; empty if the metric has only one.
-        bounds: All must hold. Without bounds, baseline and documents, the gate passes
-            if the metric has a value.
-        must_pass: Ids of documents that must be correct.
-        every: Answers to each document that must be correct: those of ``must_pass``, or
-            all of the task.
-        over: Inference target: this run, another run on the same documents, or other
-            documents of the same population.
-        confidence: Confidence level of each one-sided confidence limit.
-        flip_rate: Fraction of documents whose result flips between two runs of one
-            model, ``None`` if unknown.
-        names_target: Whether its entry names the inference target, by ``over`` or
-            ``noise``.
-        measured: Whether a measured flip rate may be used if ``flip_rate`` is unknown.
-        inconclusive: Meaning of an inconclusive verdict; empty for the session's
-            policy.
-        baseline: Name of the stored run that it compares with; empty for a condition on
-            the number.
-        margin: Largest allowed decline; set if ``baseline`` or ``published`` is.
-        published: The published number that it compares with.
-        expected: The value whose tolerance the bounds are; ``None`` for other bounds.
-        cluster: Field of the rows whose values define clusters of dependent documents
-            (such as questions on one passage); empty if documents are independent.
-        largest_drop: Assumption that no document's value drops more than this since the
-            baseline; ``None`` without it.
-        range: Smallest and largest possible value of a document, as declared; ``None``
-            if the metric's own range counts.
-        control: Name of a complete baseline; the number of a sampled run over the whole
-            benchmark is estimated from it.
-        family: Gates that are corrected together for multiple testing; empty for the
-            gates of its task or group, ``none`` for no correction.
-        reducer: How several answers to one document become one value; empty for the
-            task's filters.
-        allows_missing: Whether scored documents may lack the metric.
-        min_overlap: Smallest share of the baseline's documents that the run must have
-            with equal content; ``None`` for the session's.
-        advisory: Whether it is judged and shown, but never fails the session.
-        when: Conditions on model and machine: a key and its patterns, one of which must
-            match. If a condition does not hold, the gate is not judged.
-        text: The gate as written, for headings.
-        source: File and line.
-        foreign: Whether it was written for another program: its problems are warnings
-            before the run instead of errors.
-    """
-
-    id: str
+    id: str  # last part of its node id; unique within the task
     task: str
     metric: str = ""
-    filter: str = ""
+    filter: str = ""  # name of the filter pipeline; empty if the metric has only one
     bounds: tuple[Bound, ...] = ()
-    must_pass: tuple[str, ...] = ()
+    """All must hold. Without bounds, baseline and documents, the gate passes if the
+    metric has a value."""
+    must_pass: tuple[str, ...] = ()  # ids of documents that must be correct
     every: Every | None = None
+    """Answers to each document that must be correct: those of ``must_pass``, or all of
+    the task."""
     over: Scope = "run"
-    confidence: float = 0.95
+    """Inference target: this run, another run on the same documents, or other documents
+    of the same population."""
+    confidence: float = 0.95  # confidence level of each one-sided confidence limit
     flip_rate: float | None = None
+    """Fraction of documents whose result flips between two runs of one model, ``None``
+    if unknown."""
     measured: bool = True
+    """Whether a measured flip rate may be used if ``flip_rate`` is unknown."""
     names_target: bool = False
+    """Whether its entry names the inference target, by ``over`` or ``noise``."""
     inconclusive: Policy | Literal[""] = ""
+    """Meaning of an inconclusive verdict; empty for the session's policy."""
     baseline: str = ""
+    """Name of the stored run that it compares with; empty for a condition on the
+    number."""
     margin: Margin | None = None
-    published: Published | None = None
+    """Largest allowed decline; set if ``baseline`` or ``published`` is."""
+    published: Published | None = None  # the published number that it compares with
     expected: Decimal | None = None
+    """The value whose tolerance the bounds are; ``None`` for other bounds."""
     cluster: str = ""
+    """Field of the rows whose values define clusters of dependent documents (such as
+    questions on one passage); empty if documents are independent."""
     largest_drop: float | None = None
+    """Assumption that no document's value drops more than this since the baseline;
+    ``None`` without it."""
     range: tuple[float, float] | None = None
+    """Smallest and largest possible value of a document, as declared; ``None`` if the
+    metric's own range counts."""
     control: str = ""
+    """Name of a complete baseline; the number of a sampled run over the whole benchmark
+    is estimated from it."""
     family: str = ""
+    """Gates that are corrected together for multiple testing; empty for the gates of
+    its task or group, ``none`` for no correction."""
     reducer: str = ""
-    allows_missing: bool = False
+    """How several answers to one document become one value; empty for the task's
+    filters."""
+    allows_missing: bool = False  # whether scored documents may lack the metric
     min_overlap: float | None = None
+    """Smallest share of the baseline's documents that the run must have with equal
+    content; ``None`` for the session's."""
     advisory: bool = False
+    """Whether it is judged and shown, but never fails the session."""
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    text: str = ""
-    source: Place
+    """Conditions on model and machine: a key and its patterns, one of which must match.
+    If a condition does not hold, the gate is not judged."""
+    text: str = ""  # the gate as written, for headings
+    source: Place  # file and line
     foreign: bool = False
+    """Whether it was written for another program: its problems are warnings before the
+    run instead of errors."""
 
     @property
     def is_about_documents(self) -> bool:
@@ -252,63 +237,52 @@ WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome of a gate and its numbers.
-
-    Args:
-        gate: The gate.
-        outcome: Its outcome.
-        metric: The metric that was judged, ``None`` if it is absent or the gate is on
-            documents.
-        short: Distance of the value from the threshold that failed; 0 if none failed.
-        n_short: Number of additional correct answers with which the gate would have
-            passed; ``None`` if unknown.
-        conclusion: What the confidence limits show, in plain words; empty if the number
-            was compared.
-        reason: The numbers behind the outcome, on one line.
-        method: Inference target, method of the confidence limits and correction, for
-            those who want to check the numbers.
-        documents: Ids of the documents that decided it (``must_pass``).
-        previous: Ids of such documents of a baseline gate → their answer in the
-            baseline, if it is stored.
-        interval: The confidence interval that was compared; for a baseline gate, that
-            of the change. ``None`` if the number was compared.
-        change: The change of a baseline gate.
-        p_fails: One-sided p-value of the hypothesis that the condition holds: small
-            values are evidence that it does not. ``None`` if the number was compared,
-            or if the condition cannot fail.
-        p_passes: One-sided p-value of the hypothesis that the condition does not hold.
-        p_adjusted: ``p_fails`` after the correction for all gates of the family.
-        notes: Remarks about these numbers, one line each.
-        policy: Meaning of the outcome if it is inconclusive.
-        early: Whether it was decided before all documents were run.
-        fails_alone: Whether it is inconclusive only because of the correction for the
-            other gates of its family.
-        mark: ``xfail`` if it was expected to fail and did, ``xpass`` if it did not.
-        left_out: Whether it was not judged because its conditions on model and machine
-            do not hold.
-    """
+    """The outcome of a gate and its numbers."""
 
     gate: Gate
     outcome: Outcome
     metric: MetricResult | None = None
+    """The metric that was judged, ``None`` if it is absent or the gate is on documents.
+    """
     short: float = 0.0
+    """Distance of the value from the threshold that failed; 0 if none failed."""
     n_short: int | None = None
+    """Number of additional correct answers with which the gate would have passed;
+    ``None`` if unknown."""
     conclusion: str = ""
-    reason: str = ""
+    """What the confidence limits show, in plain words; empty if the number was
+    compared."""
+    reason: str = ""  # the numbers behind the outcome, on one line
     method: str = ""
-    documents: tuple[str, ...] = ()
+    """Inference target, method of the confidence limits and correction, for those who
+    want to check the numbers."""
+    documents: tuple[str, ...] = ()  # ids of the documents that decided it (must_pass)
     previous: Mapping[str, str] = field(default_factory=dict)
+    """Ids of such documents of a baseline gate → their answer in the baseline, if it is
+    stored."""
     interval: Interval | None = None
-    change: Change | None = None
+    """The confidence interval that was compared; for a baseline gate, that of the
+    change. ``None`` if the number was compared."""
+    change: Change | None = None  # the change of a baseline gate
     p_fails: float | None = None
+    """One-sided p-value of the hypothesis that the condition holds: small values are
+    evidence that it does not. ``None`` if the number was compared, or if the condition
+    cannot fail."""
     p_passes: float | None = None
+    """One-sided p-value of the hypothesis that the condition does not hold."""
     p_adjusted: float | None = None
-    notes: tuple[str, ...] = ()
-    policy: Policy = "warn"
-    early: bool = False
+    """``p_fails`` after the correction for all gates of the family."""
+    notes: tuple[str, ...] = ()  # remarks about these numbers, one line each
+    policy: Policy = "warn"  # meaning of the outcome if it is inconclusive
+    early: bool = False  # whether it was decided before all documents were run
     fails_alone: bool = False
+    """Whether it is inconclusive only because of the correction for the other gates of
+    its family."""
     left_out: bool = False
+    """Whether it was not judged because its conditions on model and machine do not
+    hold."""
     mark: Literal["", "xfail", "xpass"] = ""
+    """``xfail`` if it was expected to fail and did, ``xpass`` if it did not."""
 
     @property
     def value(self) -> float | None:

@@ -60,9 +60,8 @@ class Timings:
         _add(times.setdefault(REPLY, {}), took_s)
         if first_s:
             _add(times.setdefault(FIRST_TOKEN, {}), first_s)
-        elif (
-            first_s is None and self._no_first_token and n_tokens != 1
-        ):  # 1 for scored prompts
+        # Scored prompts have one token.
+        elif first_s is None and self._no_first_token and n_tokens != 1:
             self._usage["no_first_token"] = self._no_first_token
         self.generated(took_s, n_tokens, first_s or 0.0)
 

@@ -223,36 +223,22 @@ _Z = 1.6448536269514722  # the 95% quantile of the normal distribution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """A metric over the documents of a task.
-
-    Args:
-        name: Name of the metric.
-        filter: Name of its filter pipeline.
-        estimate: The number, ``None`` if no document was scored or the aggregation
-            failed.
-        higher_is_better: Direction, ``None`` if unknown.
-        n_scored: Documents with a value.
-        n_errored: Documents that could not be prompted, answered or scored.
-        n_unscored: Documents whose score has no value.
-        n_missing: Documents that were not run.
-        n_absent: Scored documents without a score of this metric.
-        total: Exact sum of the values if each is 0 or 1, else ``None``.
-        error: Why there is no estimate.
-        how: The metric it was computed with; ``None`` if a user's hook computed it.
-    """
+    """A metric over the documents of a task."""
 
     name: str
-    filter: str
+    filter: str  # name of its filter pipeline
     estimate: Estimate | None
-    higher_is_better: bool | None = None
-    n_scored: int = 0
-    n_errored: int = 0
-    n_unscored: int = 0
-    n_missing: int = 0
-    n_absent: int = 0
-    total: int | None = None
-    error: str = ""
+    """The number, ``None`` if no document was scored or the aggregation failed."""
+    higher_is_better: bool | None = None  # direction, None if unknown
+    n_scored: int = 0  # documents with a value
+    n_errored: int = 0  # documents that could not be prompted, answered or scored
+    n_unscored: int = 0  # documents whose score has no value
+    n_missing: int = 0  # documents that were not run
+    n_absent: int = 0  # scored documents without a score of this metric
+    total: int | None = None  # exact sum of the values if each is 0 or 1, else None
+    error: str = ""  # why there is no estimate
     how: Metric | None = field(default=None, repr=False, compare=False)
+    """The metric it was computed with; ``None`` if a user's hook computed it."""
 
     def limits(self) -> Limits:
         """Limits of the 90% confidence interval: Wilson's for a proportion, else from
@@ -275,6 +261,16 @@ class MetricResult:
     def key(self) -> str:
         """Metric and filter as results files name them: ``acc,none``."""
         return f"{self.name},{self.filter}"
+
+    @property
+    def labels(self) -> HumanLabels | None:
+        """The human labels of its judge, if any."""
+        return None if self.how is None else self.how.labels
+
+    @property
+    def known_limits(self) -> tuple[float, float] | None:
+        """Smallest and largest possible value of a document, if known."""
+        return None if self.how is None else self.how.known_limits
 
     @property
     def n_lost(self) -> int:

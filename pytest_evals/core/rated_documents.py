@@ -13,7 +13,7 @@ from pytest_evals.core.result import TaskResult
 class RatedDocuments:
     """The documents of a run that a judge has rated."""
 
-    labels: HumanLabels  # the human labels
+    labels: HumanLabels
     labelled: Sequence[int]  # positions of the documents with a label
     human: Sequence[float]  # their labels
     judge: Sequence[float]  # their ratings by the judge
@@ -52,8 +52,7 @@ class RatedDocuments:
 
 def rated_documents(result: TaskResult, metric: MetricResult) -> RatedDocuments | None:
     """The documents that the judge of a metric has rated; ``None`` without labels."""
-    labels = metric.how.labels if metric.how is not None else None
-    if labels is None:
+    if (labels := metric.labels) is None:
         return None
     labelled: list[tuple[int, float, float, int]] = []
     others: list[tuple[int, float]] = []

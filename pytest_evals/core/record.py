@@ -97,40 +97,32 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One document with its requests, responses and scores.
+    """One document with its requests, responses and scores."""
 
-    Args:
-        task: Name of its task.
-        index: Position in the task's documents, after ``process_docs`` and before any
-            selection.
-        doc: The document.
-        requests: Its requests, in the order that the task's scorer expects.
-        responses: One for each request.
-        exchanges: Follow-up requests and their responses, in order, of the tested model
-            and of others.
-        scores: One for each metric and filter.
-        error: Why the document could not be scored; empty if it could.
-        excluded: Why its scores are in no metric and no gate, although it was scored;
-            empty if they are.
-        labels: Values of the row's fields that gates cluster documents by, as text.
-        compared: Answers and log-probabilities, for gates that compare two runs;
-            ``None`` without such a gate.
-        facts: Name of a metric of the run that a gate uses → its values here; ``None``
-            if unknown.
-    """
-
-    task: str
+    task: str  # name of its task
     index: int
+    """Position in the task's documents, after ``process_docs`` and before any
+    selection."""
     doc: Doc
     requests: tuple[Request, ...] = ()
-    responses: tuple[Response, ...] = ()
+    """Its requests, in the order that the task's scorer expects."""
+    responses: tuple[Response, ...] = ()  # one for each request
     exchanges: tuple[Exchange, ...] = ()
-    scores: tuple[Score, ...] = ()
-    error: str = ""
+    """Follow-up requests and their responses, in order, of the tested model and of
+    others."""
+    scores: tuple[Score, ...] = ()  # one for each metric and filter
+    error: str = ""  # why the document could not be scored; empty if it could
     excluded: str = ""
+    """Why its scores are in no metric and no gate, although it was scored; empty if
+    they are."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Values of the row's fields that gates cluster documents by, as text."""
     compared: ComparedValues | None = None
+    """Answers and log-probabilities, for gates that compare two runs; ``None`` without
+    such a gate."""
     facts: Mapping[str, tuple[float, ...] | None] = field(default_factory=dict)
+    """Name of a metric of the run that a gate uses → its values here; ``None`` if
+    unknown."""
 
     @property
     def status(self) -> Status:

@@ -23,47 +23,32 @@ Rows = Literal["metrics", "gates", "documents", "changes", "matrix"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TaskResult:
-    """One task after its documents were run.
-
-    Args:
-        task: The task.
-        records: The documents that were run, in dataset order. Requests and responses
-            may have been dropped from records that are already written to disk.
-        metrics: Its metrics, in the task's order.
-        n_selected: Documents selected by limit or sample; the metrics' ``n_missing``
-            counts from here.
-        n_total: Documents of the whole dataset.
-        n_correct: Documents with a correct answer.
-        n_wrong: Documents with a wrong answer.
-        n_errored: Documents that could not be prompted, answered or scored.
-        n_unscored: Documents with a score that has no value.
-        n_missing: Documents that were not run.
-        n_excluded: Documents that were scored but are excluded from the metrics.
-        n_prompt_tokens: Tokens of all prompts.
-        n_tokens: Tokens scored or generated.
-        n_truncated: Documents with a prompt that exceeded the context window.
-        n_cut_short: Documents with a generation that ended by a token limit below the
-            request's own.
-        columns: Metric and filter → the value of each document, of tasks with too many
-            documents for records; these have only some.
-    """
+    """One task after its documents were run."""
 
     task: Task
     records: tuple[Record, ...]
-    metrics: tuple[MetricResult, ...]
+    """The documents that were run, in dataset order. Requests and responses may have
+    been dropped from records that are already written to disk."""
+    metrics: tuple[MetricResult, ...]  # its metrics, in the task's order
     n_selected: int
-    n_total: int
-    n_correct: int = 0
-    n_wrong: int = 0
-    n_errored: int = 0
-    n_unscored: int = 0
-    n_missing: int = 0
-    n_excluded: int = 0
-    n_prompt_tokens: int = 0
-    n_tokens: int = 0
-    n_truncated: int = 0
+    """Documents selected by limit or sample; the metrics' ``n_missing`` counts from
+    here."""
+    n_total: int  # documents of the whole dataset
+    n_correct: int = 0  # documents with a correct answer
+    n_wrong: int = 0  # documents with a wrong answer
+    n_errored: int = 0  # documents that could not be prompted, answered or scored
+    n_unscored: int = 0  # documents with a score that has no value
+    n_missing: int = 0  # documents that were not run
+    n_excluded: int = 0  # documents that were scored but are excluded from the metrics
+    n_prompt_tokens: int = 0  # tokens of all prompts
+    n_tokens: int = 0  # tokens scored or generated
+    n_truncated: int = 0  # documents with a prompt that exceeded the context window
     n_cut_short: int = 0
+    """Documents with a generation that ended by a token limit below the request's own.
+    """
     columns: Mapping[tuple[str, str], Sequence[Any]] = field(default_factory=dict)
+    """Metric and filter → the value of each document, of tasks with too many documents
+    for records; these have only some."""
 
     def __repr__(self) -> str:
         named = ((m["metric"], number({"value": m["value"]})) for m in _numbers(self))
@@ -212,49 +197,39 @@ def broken_metrics(tasks: Iterable[TaskResult]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunResult:
-    """A complete session.
+    """A complete session."""
 
-    Args:
-        model: The model's spec.
-        model_info: The model's description (dtype, revision, number of parameters …),
-            JSON values.
-        judges: Descriptions of the auxiliary models, by name.
-        tasks: One result for each task, in collection order.
-        groups: One result for each group, each before its subgroups.
-        overall: Averages over all tasks with the same ``overall``, for results files.
-        verdicts: One for each gate, in the order they were judged.
-        options: The options of the run, JSON values, no secrets.
-        started: Unix time of the start.
-        elapsed_s: Seconds of the whole session.
-        model_s: Seconds spent inside the model.
-        n_requests: Distinct requests that were sent to the model or answered from the
-            cache.
-        reuse: Use of the response cache.
-        partial: Why the run is incomplete (interrupted, stopped, deselected); empty if
-            it is complete.
-        warnings: Warnings about tasks, gates and models, as the terminal shows them.
-        comparison: Differences from the run that it was compared with; ``None``
-            before a comparison.
-        variants: The variants of evals side by side, from ``evaluate()``.
-    """
-
-    model: str
+    model: str  # the model's spec
     model_info: Mapping[str, Any] = field(default_factory=dict)
+    """The model's description (dtype, revision, number of parameters …), JSON values.
+    """
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    tasks: tuple[TaskResult, ...] = ()
+    """Descriptions of the auxiliary models, by name."""
+    tasks: tuple[TaskResult, ...] = ()  # one result for each task, in collection order
     groups: tuple[GroupResult, ...] = ()
+    """One result for each group, each before its subgroups."""
     overall: tuple[GroupResult, ...] = ()
+    """Averages over all tasks with the same ``overall``, for results files."""
     verdicts: tuple[Verdict, ...] = ()
+    """One for each gate, in the order they were judged."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    started: float = 0.0
-    elapsed_s: float = 0.0
-    model_s: float = 0.0
+    """The options of the run, JSON values, no secrets."""
+    started: float = 0.0  # unix time of the start
+    elapsed_s: float = 0.0  # seconds of the whole session
+    model_s: float = 0.0  # seconds spent inside the model
     n_requests: int = 0
-    reuse: Reuse = Reuse()
+    """Distinct requests that were sent to the model or answered from the cache."""
+    reuse: Reuse = Reuse()  # use of the response cache
     partial: str = ""
+    """Why the run is incomplete (interrupted, stopped, deselected); empty if it is
+    complete."""
     warnings: tuple[str, ...] = ()
+    """Warnings about tasks, gates and models, as the terminal shows them."""
     comparison: Comparison | None = None
+    """Differences from the run that it was compared with; ``None`` before a comparison.
+    """
     variants: tuple[ModelComparison, ...] = ()
+    """The variants of evals side by side, from ``evaluate()``."""
 
     def __post_init__(self) -> None:
         """Mask secrets, because all reports are made from this object."""

@@ -33,7 +33,9 @@ def conversations(record: Record) -> Iterator[ChatTranscript]:
     own, said = (_by_repeat(record, models) for models in (TESTED, (USER,)))
     for repeat, exchanges in own.items():
         by_user = said.get(repeat, ())
-        if not _is_growing(exchanges) or (len(exchanges) == 1 and not by_user):
+        chats = [tuple(_messages(one)) for one in exchanges]
+        is_growing = all(b[: len(a)] == a for a, b in pairwise(chats))
+        if not is_growing or (len(exchanges) == 1 and not by_user):
             continue
         yield ChatTranscript(
             transcript(exchanges),
@@ -51,12 +53,6 @@ def _by_repeat(
         if one.model in models and isinstance(one.request, Generate) and _messages(one):
             found.setdefault(one.request.repeat % MOST_REPEATS, []).append(one)
     return found
-
-
-def _is_growing(exchanges: Sequence[Exchange]) -> bool:
-    """Whether each request contains the messages of the one before it."""
-    chats = [tuple(_messages(one)) for one in exchanges]
-    return all(b[: len(a)] == a for a, b in pairwise(chats))
 
 
 def transcript(exchanges: Sequence[Exchange]) -> tuple[Mapping[str, Any], ...]:

@@ -33,7 +33,9 @@ def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
         span = Span(low, high)
     margin = gate.margin
     if margin is not None and _always_holds(margin, span):
-        hint = _as_share(margin) or _INSIDE
+        hint = _INSIDE
+        if not margin.relative and 1 <= margin.value <= 100:  # points
+            hint = f"; did you mean {margin.key}: {margin.value / 100}?"
         limits = _range_text(gate.metric, span)
         return f"{limits}, so {margin} always holds{hint}"
     for bound in gate.bounds:
@@ -58,13 +60,6 @@ def _always_holds(margin: Margin, span: Span) -> bool:
         return margin.sign > 0 and span.low >= 0 and margin.value >= 1
     width = span.high - span.low
     return math.isfinite(width) and Fraction(margin.value) >= Fraction(width)
-
-
-def _as_share(margin: Margin) -> str:
-    """A suggestion: the number as points."""
-    if margin.relative or not 1 <= margin.value <= 100:
-        return ""
-    return f"; did you mean {margin.key}: {margin.value / 100}?"
 
 
 def _converted(bound: Bound, span: Span, scale: Span | None) -> str:

@@ -136,10 +136,8 @@ def _check_keys(gate: Gate, metric: MetricResult) -> None:
             "allowed"
         )
     if gate.margin is not None:
-        labelled = metric.how is not None and metric.how.labels is not None
         fault = direction_fault(gate, metric.higher_is_better)
-        fault = fault or (labels_fault(gate) if labelled else "")
-        if fault:
+        if fault := fault or (labels_fault(gate) if metric.labels else ""):
             raise InvalidGateError(fault)
 
 

@@ -44,11 +44,6 @@ class Observations:
     """The task's result; ``None`` if the values are from elsewhere."""
 
     @property
-    def limits(self) -> tuple[float, float] | None:
-        """Smallest and largest possible value of a document, if known."""
-        return self.metric.how.known_limits if self.metric.how is not None else None
-
-    @property
     def ids(self) -> Mapping[int, str]:
         """Position of a document → its id."""
         if self.result is None:
@@ -327,7 +322,7 @@ def _check_member(task: TaskResult, seen: Observations | None) -> None:
     if task.n_selected and not (seen.metric.n_scored if seen else task.sample_len):
         counts = missing_count(task.n_errored, task.n_unscored)
         raise InvalidGateError(f"no document has a score{counts}").of_task(name)
-    if seen is not None and seen.metric.how is not None and seen.metric.how.labels:
+    if seen is not None and seen.metric.labels:
         raise InvalidGateError(NO_GROUP_LABELS).of_task(name)
 
 

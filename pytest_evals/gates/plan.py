@@ -100,11 +100,9 @@ def forecast(
         if last is None:
             return replace(bare, why="no earlier number of it")
     rule = rule_of(gate, share, rate, known.strata)
-    return (
-        bare
-        if rule is None
-        else _planned(bare, share, rate, rule, only_warns=only_warns)
-    )
+    if rule is not None:
+        bare = _planned(bare, share, rate, rule, only_warns=only_warns)
+    return bare
 
 
 def _planned(

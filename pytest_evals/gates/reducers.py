@@ -111,7 +111,7 @@ def reduced_scores(
             aggregate=estimated_mean,
             higher_is_better=metric.higher_is_better,
             is_mean=True,
-            limits=metric.how.known_limits if metric.how is not None else None,
+            limits=metric.known_limits,
         ),
     )
     return changed, values

@@ -186,14 +186,10 @@ class Batches:
             if not pulled and number < self._next:
                 self._open(self._render(range(number, number + 1), model), model)
         if job.task.begin is not None:
-            self._begin_ahead(model, tick)
+            # The background work of several documents runs at a time.
+            while self._left and len(self._ready) <= AHEAD and self._pull(model):
+                self._report(tick)
         return self._ready.pop(number)
-
-    def _begin_ahead(self, model: Model, tick: Callable[[], None] | None) -> None:
-        """Take further responses of the window, so that the background work of several
-        documents runs at a time."""
-        while self._left and len(self._ready) <= AHEAD and self._pull(model):
-            self._report(tick)
 
     def _report(self, tick: Callable[[], None] | None) -> None:
         if tick is not None:

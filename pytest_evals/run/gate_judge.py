@@ -142,13 +142,6 @@ class GateJudge:
         self.reported[gate.task, gate.id] = verdict
         return verdict, result
 
-    def _with_control(self, gate: Gate) -> Gate:
-        """Return the gate; in a sampled run that is compared with a complete one, with
-        the name of that run."""
-        if gate.baseline or not self._config.options.get("sample"):
-            return gate
-        return replace(gate, control=control_of(self._suite, self._config.compare))
-
     def _near_misses(self, verdict: Verdict, result: AnyResult) -> tuple[str, ...]:
         """Return the likely causes of wrong answers behind a failed gate."""
         from pytest_evals.run.diagnosis import diagnosed
@@ -239,10 +232,11 @@ class GateJudge:
         early = stops.verdict(gate, result) if stops is not None else None
         if early is not None and early.metric and all_tied(early.metric, result):
             early = None
+        if not gate.baseline and self._config.options.get("sample"):
+            control = control_of(self._suite, self._config.compare)
+            gate = replace(gate, control=control)
         policy = self._config.inconclusive
-        verdict = early or judge(
-            self._with_control(gate), result, policy, self._baselines.find
-        )
+        verdict = early or judge(gate, result, policy, self._baselines.find)
         inference, is_skipped = self._inference, verdict.outcome is Outcome.SKIPPED
         if is_skipped and inference.unsent & self._suite.tasks_of(gate.task):
             reason = f"{verdict.reason}; {inference.spend_cap}"

@@ -113,9 +113,13 @@ def weighted_sum(parts: Sequence[WeightedTerm]) -> IntervalEstimate:
     variance = math.fsum(terms)
     if variance <= 0:
         return ExactValue(value)
-    doubt = math.fsum(
-        term * term / _freedom(part) for term, part in zip(terms, parts, strict=True)
-    )
+    freedoms = [
+        part.spread.df
+        if isinstance(part.spread, NormalEstimate)
+        else max(1.0, part.n - 1.0)
+        for part in parts
+    ]
+    doubt = math.fsum(t * t / df for t, df in zip(terms, freedoms, strict=True))
     df = variance * variance / doubt if doubt > 0 else math.inf
     return NormalEstimate(value, math.sqrt(variance), df)
 
@@ -126,12 +130,6 @@ def _stderr(spread: IntervalEstimate) -> float:
     low, high = spread.interval(_USUAL)
     reach = max(spread.value - low, high - spread.value)
     return reach / NormalDist().inv_cdf(_USUAL)
-
-
-def _freedom(part: WeightedTerm) -> float:
-    if isinstance(part.spread, NormalEstimate):
-        return part.spread.df
-    return max(1.0, part.n - 1.0)
 
 
 @dataclass(frozen=True)

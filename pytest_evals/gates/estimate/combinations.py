@@ -165,8 +165,7 @@ def estimate_published(
     exact = isinstance(estimate.value, Fraction)
     now = estimate.value
     ends = (float(now), float(before))
-    limits = metric.how.known_limits if metric.how is not None else None
-    is_share = estimate.count is not None or limits == (0, 1)
+    is_share = estimate.count is not None or metric.known_limits == (0, 1)
     return ChangeEstimate(
         value=now - before if exact else float(now) - float(before),
         n=estimate.n,

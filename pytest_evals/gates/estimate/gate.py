@@ -98,9 +98,8 @@ def _completed_task(seen: Observations, *, at_best: bool) -> Observations:
     metric, n_lost = seen.metric, seen.metric.n_lost
     if not n_lost:
         return seen
-    labelled = metric.how is not None and metric.how.labels is not None
     ends = estimate_point(metric).range
-    if not all(map(math.isfinite, ends)) or labelled:
+    if not all(map(math.isfinite, ends)) or metric.labels:
         raise InvalidGateError(f"the range of {metric.key} is unknown")
     assert metric.estimate is not None
     values = [ends[at_best]] * n_lost
@@ -221,11 +220,10 @@ class SampledRun(NamedTuple):
 def is_sample(gate: Gate, seen: Observations) -> bool:
     """Whether a gate over the whole benchmark has a sample of a complete baseline's
     documents."""
-    how, reference = seen.metric.how, seen.reference
+    metric, reference = seen.metric, seen.reference
     if gate.over != "run" or reference is None or reference.fault or gate.published:
         return False
-    is_labelled = how is not None and how.labels is not None
-    return bool(reference.rest.get(seen.metric.key)) and not is_labelled
+    return bool(reference.rest.get(metric.key)) and not metric.labels
 
 
 def sampled_run(gate: Gate, seen: Observations) -> SampledRun | None:

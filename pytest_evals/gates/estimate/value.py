@@ -57,7 +57,7 @@ NO_FLIP_RATE = (
 def estimate_value(gate: Gate, seen: Observations) -> GateEstimate:
     """The estimate of a task's metric for the inference target of a gate."""
     metric = seen.metric
-    if metric.how is not None and metric.how.labels is not None:
+    if metric.labels is not None:
         return estimate_labelled(gate, seen)
     point = estimate_point(metric)
     if metric.name == "kl" and gate.baseline and gate.margin is None:
@@ -249,7 +249,7 @@ def _by_repeats(
     if least < 2:
         return None
     every = [value for values in groups for value in values]
-    known = limits_of(every, seen.limits)
+    known = limits_of(every, seen.metric.known_limits)
     ends = known or assumed_range(every)
     estimate = GateEstimate(
         value=point.value,
