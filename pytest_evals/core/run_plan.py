@@ -107,10 +107,10 @@ class RunPlan:
     max_cost: float = 0.0  # likewise
 
 
-def highest_cost(plan: SpendPlan, n_generated: float | None = None) -> float | None:
-    """The cost of requests with so many generated tokens, by default with as many as
-    possible; ``None`` if it is unknown."""
-    n = plan.most_tokens if n_generated is None else n_generated
+def highest_cost(plan: SpendPlan) -> float | None:
+    """The cost of requests with as many generated tokens as possible; ``None`` if it is
+    unknown."""
+    n = plan.most_tokens
     if plan.prices is None or plan.n_prompt_tokens is None or n is None:
         return None
     return (plan.n_prompt_tokens * plan.prices[0] + n * plan.prices[1]) / 1e6

@@ -64,12 +64,12 @@ def strata_of(spread: IntervalEstimate) -> tuple[Stratum, ...]:
 
 
 @lru_cache(maxsize=64)
-def documents_needed(rule: Rule, *, passes: bool = True, guess: int = 1) -> int | None:
+def documents_needed(rule: Rule, *, passes: bool = True) -> int | None:
     """The number of documents with which a gate passes (or fails) with the usual power
     if the number stays: the one count of plans and of reports. ``None`` if none is
-    enough. ``guess``: where the search starts."""
+    enough."""
     at = 1 if passes else 0
-    return first_that(lambda n: rule(n, 0.0)[at] >= POWER, 1, MOST_DOCUMENTS, guess)
+    return first_that(lambda n: rule(n, 0.0)[at] >= POWER, 1, MOST_DOCUMENTS, 1)
 
 
 def flips_text(flips: float, source: str = " (assumed)") -> str:

@@ -77,11 +77,6 @@ class Condition(NamedTuple):
         """The threshold as typed."""
         return self.text.split(" ", 1)[1]
 
-    def can_fail(self, ends: tuple[float, float]) -> bool:
-        """Whether a number in this range may not satisfy the condition."""
-        edge = self.threshold
-        return edge > ends[0] if self.is_lower else edge < ends[1]
-
     def holds(self, value: Value) -> bool:
         """Whether a finite number satisfies the condition."""
         side = _side(value, self.threshold)
@@ -251,7 +246,12 @@ def compares_limits(gate: Gate, estimate: GateEstimate) -> bool:
 
 def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
     """One-sided p-value of a failure; ``None`` if no condition can fail."""
-    able = (one for one in conditions if one.can_fail(estimate.range))
+    least, most = estimate.range
+    able = (
+        one
+        for one in conditions
+        if (one.threshold > least if one.is_lower else one.threshold < most)
+    )
     return min(
         (_p_value(one, estimate, less=one.is_lower) for one in able), default=None
     )

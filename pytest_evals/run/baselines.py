@@ -165,11 +165,6 @@ class Baselines:
             _stored_run(self._base, name, self._here), str
         )
 
-    def will_exist(self, name: str) -> bool:
-        """Whether this run creates the baseline: it is saved under that name, or runs
-        that model."""
-        return self.is_replaced(name) or self.is_model(name)
-
     def is_replaced(self, name: str) -> bool:
         """Whether this run is saved as the baseline that a gate names."""
         return bool(name) and of_model(name, self._label) == self._replaced

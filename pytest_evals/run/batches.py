@@ -239,18 +239,15 @@ class Batches:
         self._left -= 1
         self.n_answered += 1
         self.n_tokens += record.n_tokens
-        if record.error:
-            self._count_unsent(record)
-        if model.works_ahead:
-            self._go_on(model)
-        return True
-
-    def _count_unsent(self, record: Record) -> None:
-        """Do not count requests that a spend cap has held back."""
-        for request, response in zip(record.requests, record.responses, strict=False):
+        # Requests that a spend cap has held back do not count.
+        pairs = zip(record.requests, record.responses, strict=False)
+        for request, response in pairs if record.error else ():
             if response.finish == UNSENT and request not in self._unsent:
                 self._unsent.add(request)
                 self.n_requests -= 1
+        if model.works_ahead:
+            self._go_on(model)
+        return True
 
     def _go_on(self, model: Model) -> None:
         """Render the next window while the model works, and start it as soon as the

@@ -34,10 +34,6 @@ class Records:
         """``hook``: the hooks of users; metrics that they add are part of results."""
         self._suite, self._writer, self._hook = suite, writer, hook
 
-    def n_kept(self) -> int:
-        """Documents that were scored so far."""
-        return sum(len(run.records) for run in self._suite.tasks.values())
-
     def samples(self) -> EarlierRun | None:
         """Return the documents that were written so far; ``None`` if none were."""
         self._writer.flush()
@@ -126,7 +122,7 @@ class GateJudge:
         if self.fill is not None:
             fill, self.fill = self.fill, None
             fill()
-        n = self._records.n_kept()
+        n = sum(len(run.records) for run in self._suite.tasks.values())
         if self._n != n:
             verdicts = [self._judged(g) for run in self._suite.all() for g in run.gates]
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
@@ -185,8 +181,12 @@ class GateJudge:
     def _doubt(self, gate: Gate, n: int, *, plans: bool) -> str:
         if gate.when:  # it may be left out on this model
             return ""
-        run = self._baselines.run(gate.baseline) if gate.baseline else None
-        if isinstance(run, str) and not self._baselines.will_exist(gate.baseline):
+        name, baselines = gate.baseline, self._baselines
+        run = baselines.run(name) if name else None
+        # This run may create the baseline.
+        if isinstance(run, str) and not (
+            baselines.is_replaced(name) or baselines.is_model(name)
+        ):
             return f"it will be invalid: {run}"
         if plans or (gate.over != "population" and gate.margin is None):
             return ""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.node_names import (
     document_start,
     file_id,
@@ -38,11 +37,14 @@ from pytest_evals.run.task_names import check_names, named, twice, with_member
 from pytest_evals.store.history import EarlierRun, with_names_of
 
 
-class _WithNode:
-    __slots__ = ()
+@dataclass(slots=True, kw_only=True)
+class _Node:
+    path: Path  # the file of its node
     nodeid: str
-    model: str
-    variant = ""
+    changed: bool  # whether a group has changed it
+    gates: tuple[Gate, ...]
+    model: str = ""  # the name of its model, if several are tested; part of node ids
+    variant: str = ""  # the variant of its eval, if that has several
 
     @property
     def label(self) -> str:
@@ -59,28 +61,20 @@ class _WithNode:
         return f"{self.nodeid}::{gate_name(gate.id, self.label)}"
 
 
-@dataclass(slots=True)
-class TaskRun(_WithNode):
-    """A task of a run with its records. ``path`` is the file of its node, ``nodeid`` is
-    its own, and ``changed`` is whether a group has changed it."""
+@dataclass(slots=True, kw_only=True)
+class TaskRun(_Node):
+    """A task of a run with its records."""
 
     task: Task
-    path: Path
-    nodeid: str
-    changed: bool
     ids: Sequence[str]
     indices: Sequence[int]
     n_total: int  # documents before a limit or sample
-    gates: tuple[Gate, ...]
     records: dict[int, Record] = field(default_factory=dict)
     worst: dict[str, list[float]] = field(default_factory=dict)
     """Metric → values of the documents that are kept completely."""
     tied: list[str] = field(default_factory=list)
     """Ids of documents with several best choices."""
-    extra: tuple[MetricResult, ...] = ()
     result: TaskResult | None = None
-    model: str = ""  # the name of its model, if several are tested; part of node ids
-    variant: str = ""  # the variant of its eval, if that has several
 
     def document_ids(self) -> list[str]:
         """Node ids of its documents, in order."""
@@ -93,16 +87,11 @@ class TaskRun(_WithNode):
         return self.task.source
 
 
-@dataclass(slots=True)
-class GroupRun(_WithNode):
-    """A group of this session; the fields are those of :class:`TaskRun`."""
+@dataclass(slots=True, kw_only=True)
+class GroupRun(_Node):
+    """A group of this session."""
 
     group: Group
-    path: Path
-    nodeid: str
-    changed: bool
-    gates: tuple[Gate, ...]
-    model: str = ""
 
     @property
     def place(self) -> Place:
@@ -175,17 +164,15 @@ class Suite:
         if name in self.groups:
             raise TaskFileError([twice(task, self.groups[name].place, is_group=True)])
         gates, ids = self._gates_and_ids(task, path.parent, nodeid)
-        indices = task.rows.indices()
-        asking = asking_for(task, gates)
         run = TaskRun(
-            asking,
-            path,
-            nodeid,
-            changed,
-            ids,
-            indices,
-            task.rows.total(),
-            gates,
+            task=asking_for(task, gates),
+            path=path,
+            nodeid=nodeid,
+            changed=changed,
+            ids=ids,
+            indices=task.rows.indices(),
+            n_total=task.rows.total(),
+            gates=gates,
             model=self.model,
             variant=task.variant,
         )
@@ -323,7 +310,14 @@ class Suite:
         gates = self._gates.of(group, group.gates, path.parent, names)
         hooked = self._hooked(path.parent)
         self._keep(group, group_faults(gates, group, hooked=hooked))
-        run = GroupRun(group, path, nodeid, changed, gates, self.model)
+        run = GroupRun(
+            group=group,
+            path=path,
+            nodeid=nodeid,
+            changed=changed,
+            gates=gates,
+            model=self.model,
+        )
         self.groups[name] = run
         self._give_name(run, group.name, name)
         try:

@@ -222,7 +222,11 @@ def stratified(
             return None  # ratios
         low = min(one.low for each in found for one in each)
         high = max(one.high for each in found for one in each)
-        found = [[one.in_range(low, high) for one in each] for each in found]
+        kinds = ((low, 1.0), (high, 1.0))
+        found = [
+            [replace(one, low=low, high=high, kinds=kinds) for one in each]
+            for each in found
+        ]
     independent, clustered = (
         _weighted([each[i] for each in found], weights) for i in (0, -1)
     )

@@ -147,10 +147,6 @@ class BoundedMean(GaffkeLimits):
         sums, sizes, counts = self.table
         return sums - bound * sizes, counts, self.extremes(bound)
 
-    def in_range(self, low: float, high: float) -> BoundedMean:
-        """Return the mean with a wider range of its values."""
-        return replace(self, low=low, high=high, kinds=((low, 1.0), (high, 1.0)))
-
     def scaled(self, factor: float) -> BoundedMean:
         """Return the estimate with the count of each unit multiplied by this factor."""
         return replace(

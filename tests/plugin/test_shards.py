@@ -40,14 +40,14 @@ def runs_of(tasks, gates=(), model=""):
     for name, sizes in tasks.items():
         rows = SizedRows(sizes)
         runs[name] = TaskRun(
-            SimpleNamespace(rows=rows, name=name),
-            Path("a.yaml"),
-            f"a.yaml::{name}",
-            False,
-            rows.ids(),
-            rows.indices(),
-            len(sizes),
-            tuple(gates),
+            task=SimpleNamespace(rows=rows, name=name),
+            path=Path("a.yaml"),
+            nodeid=f"a.yaml::{name}",
+            changed=False,
+            ids=rows.ids(),
+            indices=rows.indices(),
+            n_total=len(sizes),
+            gates=tuple(gates),
             model=model,
         )
     return SimpleNamespace(tasks=runs, all=lambda: [*runs.values()])

@@ -267,10 +267,6 @@ class Tolerance(NamedTuple):
     distance: Decimal
     relative: bool
 
-    def from_value(self, value: Decimal) -> Decimal:
-        """The distance from a value."""
-        return self.distance * (abs(value) if self.relative else 1)
-
 
 def bounds_of(
     entry: Mapping[str, Any], excluded: Iterable[str]
@@ -316,7 +312,8 @@ def _bounds_around(
     bounds = []
     for side, (op, sign) in SIDES.items():
         if side in tolerance:
-            edge = value + sign * tolerance[side].from_value(value)
+            distance, is_relative = tolerance[side]
+            edge = value + sign * distance * (abs(value) if is_relative else 1)
             bounds.append(Bound(op, Decimal(f"{edge.normalize():f}")))
     if value > 0 >= bounds[0].value:
         distance = tolerance["below"].distance
