@@ -33,7 +33,7 @@ def judge_gate(
     scores: Scores,
     *,
     baseline: Scores | None = None,
-    clusters: Labels = None,
+    clusters: Sequence[Hashable] | None = None,
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> Verdict:
@@ -72,7 +72,7 @@ def judge_gates(
     gates: Mapping[str, tuple[str | Mapping[str, Any], Scores]],
     *,
     baseline: Mapping[str, Scores] | None = None,
-    clusters: Mapping[str, Sequence[Hashable]] | Labels = None,
+    clusters: Mapping[str, Sequence[Hashable]] | Sequence[Hashable] | None = None,
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> dict[str, Verdict]:
