@@ -36,13 +36,9 @@ def _literal(text: str) -> Any:
 
 
 def encoding_fault(value: object) -> str:
-    """Describe the first character of a string that UTF-8 cannot encode. ``value``: a
-    string, or lists and mappings that contain strings.
-
-    Returns:
-        The character and its position, but not the string, which may be a secret. Empty
-        if all strings can be encoded.
-    """
+    """Describe the first character of a string, or of the strings in lists and
+    mappings, that UTF-8 cannot encode: the character and its position, but not the
+    string, which may be a secret. Empty if all can be encoded."""
     rest = [value]
     while rest:
         one = rest.pop()

@@ -121,7 +121,6 @@ def resumed(
 
     Args:
         dialogue: Not started yet.
-        exchanges: Earlier exchanges of the same dialogue.
         by_order: Match requests and exchanges by order only. By default they must be
             equal, and may be in any order within a round.
 

@@ -29,7 +29,6 @@ def as_text(
     Args:
         metrics: Rows with ``task``, ``metric``, ``value``, ``stderr`` and ``limits``.
         gates: Rows with ``task``, ``gate`` and ``outcome``.
-        notes: The last lines.
     """
     lines = [heading]
     width = max((len(f"{m['task']}  {m['metric']}") for m in metrics), default=0)
@@ -55,7 +54,6 @@ def as_html(
     Args:
         metrics: As in :func:`as_text`, and with ``n_scored``.
         gates: As in :func:`as_text`, and with ``reason``.
-        notes: Paragraphs below the tables.
     """
     parts = [f"<p><b>{escape(title)}</b>: {escape(counts)}</p>"]
     numbers = [(m["task"], m["metric"], number(m), m["n_scored"]) for m in metrics]

@@ -123,12 +123,8 @@ class WatchedRow(dict[str, Any]):
     __slots__ = ("is_handed", "reads", "scored")
 
     def __init__(self, row: Mapping[str, Any], reads: set[str] | None = None) -> None:
-        """Copy a row.
-
-        Args:
-            row: The row.
-            reads: Set that collects the names of fields, shared by copies of a row.
-        """
+        """Copy a row. ``reads``: set that collects names of fields, shared by
+        copies."""
         super().__init__(row if type(row) is dict else unwatched(row))
         self.reads: set[str] = set() if reads is None else reads
         self.is_handed = False  # whether the row was passed to code of a task file
@@ -192,13 +188,9 @@ def handed(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def like(row: Any, of: Mapping[str, Any]) -> Any:
-    """Another copy of a document's row that shares the document's record of reads. If
-    the row cannot record reads, all fields count as read.
-
-    Args:
-        row: The row that the code of a task file gets.
-        of: The row of the document.
-    """
+    """Another copy of a document's row, for the code of a task file, that shares the
+    record of reads of the document's row ``of``. If the copy cannot record reads, all
+    fields count as read."""
     if not isinstance(of, WatchedRow):
         return row
     of.is_handed = True
@@ -221,12 +213,8 @@ def unwatched(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def field_hash(row: Mapping[str, Any], field: str) -> str:
-    """A short hash of the value of a field; empty if the row does not have it.
-
-    Args:
-        row: A row of JSON values.
-        field: Name of the field.
-    """
+    """A short hash of a field of a row of JSON values; empty if the row does not have
+    it."""
     if field not in row:
         return ""
     text = json.dumps(row[field], sort_keys=True)
@@ -255,7 +243,6 @@ def field_faults(
     Args:
         old: A document in the samples file of a run or a baseline.
         new: The document of the later run.
-        reads: Fields that scoring reads.
         doc_of: Returns the row of the dataset for ``new``, if it has none.
     """
     doc = doc_of(new) if doc_of is not None else new.get("doc") or {}

@@ -19,13 +19,9 @@ class Timings:
     """Latencies of a model's requests, and the time during which any was in flight."""
 
     def __init__(self, usage: dict[str, Any], no_first_token: str = "") -> None:
-        """Write into the model's usage.
-
-        Args:
-            usage: JSON values; numbers in it are added up over workers.
-            no_first_token: Why the latency to the first token is unknown; empty for
-                models that cannot stream.
-        """
+        """Write into a model's usage, whose numbers are added up over workers.
+        ``no_first_token``: why the latency to the first token is unknown; empty for
+        models that cannot stream."""
         self._usage = usage
         self._no_first_token = no_first_token
         self._n_in_flight = 0

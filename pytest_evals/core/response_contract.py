@@ -51,7 +51,6 @@ def as_model(given: object, source: str) -> Model:
     adapted.
 
     Args:
-        given: Any object.
         source: Where it comes from, for messages: "the fixture eval_model".
 
     Raises:

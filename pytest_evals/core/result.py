@@ -86,13 +86,9 @@ class GroupResult:
         return tuple({task.task.name: task for task in self.tasks}.values())
 
     def having(self, name: str, filter_: str = "") -> GroupResult:
-        """The group with only those tasks that have a metric, or no score at all (these
-        may have it). If no task has it, the group itself.
-
-        Args:
-            name: The metric.
-            filter_: Its filter; empty for any.
-        """
+        """The group with only those tasks that have a metric with a filter (empty for
+        any), or no score at all (these may have it). If no task has it, the group
+        itself."""
         tasks = [
             task
             for task in self.tasks

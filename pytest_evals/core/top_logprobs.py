@@ -60,7 +60,6 @@ def top_entry(
     and those of several tokens.
 
     Args:
-        token: The string of the selected token.
         top: Strings and log-probabilities, at least those of the ``n`` top tokens.
     """
     ranked = sorted(top, key=lambda one: -one[1])[:n]
@@ -76,12 +75,8 @@ def top_entry(
 
 def read_top_logprobs(value: Any) -> TopLogprobs:
     """The value from nested sequences, such as JSON's lists. The top tokens may be a
-    mapping; log-probabilities that are not finite are left out.
-
-    Raises:
-        TypeError: The value has another form.
-        ValueError: The value has another form.
-    """
+    mapping; log-probabilities that are not finite are left out. Raises ``TypeError`` or
+    ``ValueError`` if the value has another form."""
     entries = []
     for token, top in value:
         pairs = top.items() if isinstance(top, Mapping) else top

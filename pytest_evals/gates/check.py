@@ -146,12 +146,8 @@ def machine_of(
     model: str, spec: str, info: Mapping[str, Any], given: str = ""
 ) -> dict[str, tuple[str, ...]]:
     """The names that conditions are compared with, the one to show first; none if
-    unknown.
-
-    Args:
-        spec: The value of ``--model``, empty if it was not set.
-        given: The name that the user has given it, or its name among several models.
-    """
+    unknown. ``spec``: the value of ``--model``, empty if it was not set. ``given``: the
+    name that the user has given it, or its name among several models."""
     models = (given, model, spec, model.partition(",")[0], spec.partition(",")[0])
     device = str(info.get("device") or "")
     values = {

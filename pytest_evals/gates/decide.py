@@ -53,12 +53,9 @@ def decide(
 def compared(
     conditions: Sequence[Condition], estimate: GateEstimate, confidence: float | None
 ) -> Decision:
-    """Compare an estimate with conditions.
-
-    Args:
-        conditions: All must hold; without any, the gate passes if there is a number.
-        confidence: Of each limit, one-sided; ``None`` compares the number.
-    """
+    """Compare an estimate with conditions, which must all hold; without any, the gate
+    passes if there is a number. ``confidence``: of each limit, one-sided; ``None``
+    compares the number."""
     if not conditions:
         return Decision(Outcome.PASSED)
     every = tuple(conditions)

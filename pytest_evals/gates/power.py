@@ -177,12 +177,9 @@ def chance_below(threshold: float, mean: float, stderr: float) -> float:
 def normal_chances(
     sides: Sequence[tuple[float, bool]], mean: float, stderr: float, reach: float = 0.0
 ) -> tuple[float, float]:
-    """Probabilities that a normal number fails and that it passes.
-
-    Args:
-        sides: Each threshold, and whether it is a lower one; at most one of them fails.
-        reach: Distance of its confidence limits; 0 if the number is compared.
-    """
+    """Probabilities that a normal number fails and that it passes. ``sides``: each
+    threshold, and whether it is a lower one; at most one of them fails. ``reach``:
+    distance of its confidence limits; 0 if the number is compared."""
     fails = holds_not = 0.0
     for edge, is_lower in sides:
         sign = 1 if is_lower else -1

@@ -120,7 +120,6 @@ class Batches:
         jobs: The documents, in the order in which they will be requested.
         prepare: Gets the records of one task of a window before they are answered, and
             returns the records to send instead.
-        window: Maximum number of documents in a window.
         ends: Numbers of documents before which a window must end.
         auxiliary_models: Opens judges and other auxiliary models.
     """

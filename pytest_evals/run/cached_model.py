@@ -50,14 +50,9 @@ class CachedModels:
         opens: bool = True,
         commands: Collection[str] | None = None,
     ) -> None:
-        """Creates no file until a model is opened.
-
-        Args:
-            opens: Whether models may be opened; otherwise only stored responses are
-                used.
-            commands: Specs of the user's own whose commands may be executed; ``None``
-                for all.
-        """
+        """Creates no file until a model is opened. ``opens``: whether models may be
+        opened, or only stored responses are used. ``commands``: specs of the user's own
+        whose commands may be executed; ``None`` for all."""
         self._folder, self._cache, self._hook = folder, cache, hook
         self._commands = (
             None if commands is None else {parse_spec(c).target for c in commands}

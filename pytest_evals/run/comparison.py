@@ -90,14 +90,11 @@ def summary_of(found: Comparison) -> dict[str, Any]:
 def saved(
     base: Path, name: str, path: Path, result: RunResult, *, failure: str, consent: str
 ) -> Path:
-    """Save a run as a baseline.
+    """Save a run as a baseline; return its folder.
 
     Args:
         failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
         consent: The option that saves a failed run, for the message.
-
-    Returns:
-        The folder of the baseline.
 
     Raises:
         StoreError: The run is partial or failed, or the baseline cannot be written.

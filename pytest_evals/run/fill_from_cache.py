@@ -28,14 +28,12 @@ def fill_from_cache(
     hook: Any,
     flow: Flow,
 ) -> dict[str, int]:
-    """Score documents that were left out and whose responses are stored.
+    """Score documents that were left out and whose responses are stored; return their
+    number by task.
 
     Tasks with follow-up requests are not filled. If a user's hook changes requests or
     scores, no task is: hooks belong to the folder of an item, and these documents have
     no item.
-
-    Returns:
-        Task → number of documents that were filled.
     """
     for one in (hook.pytest_evals_requests, hook.pytest_evals_score):
         if one.get_hookimpls():

@@ -55,12 +55,9 @@ class Flow:
         on_record: Callable[[str, Record], None] | None,
         on_task: Callable[[TaskRun], None],
     ) -> None:
-        """Create the flow of a run.
-
-        Args:
-            on_record: Called with the name of the task whenever a record is kept.
-            on_task: Called when all documents of a task are complete.
-        """
+        """Create the flow of a run. ``on_record`` is called with the name of the task
+        whenever a record is kept, ``on_task`` when all documents of a task are
+        complete."""
         self._suite, self._inference, self._writer = suite, inference, writer
         self._chat, self._keeps_whole = config.chat, config.keeps_records
         self._on_record, self._on_task = on_record, on_task

@@ -60,7 +60,6 @@ def paired_estimates(
         values: Their values for each document.
         methods: Returns the possible definitions of a metric. The first that gives both
             numbers is used.
-        labels: Returns the clusters of documents.
         every: Values of all documents of this run, if the runs share only some of
             them: then this run's numbers over all of them select the definition.
         is_sample: Whether the baseline's numbers are those of more documents, so that
@@ -149,9 +148,7 @@ def group_estimates(
     documents or equally.
 
     Args:
-        numbers: The group's metrics in the baseline and in this run.
         tasks: Its tasks, repeated as often as subgroups contain them.
-        estimates: The changes of each task.
         sizes: The number of documents of each task, if known.
     """
     found: dict[str, ChangeEstimate | str] = {}
@@ -197,7 +194,6 @@ def metric_changes(
     """Yield the changes of the numbers of a task or group.
 
     Args:
-        name: The task or group.
         numbers: Its metrics in the baseline and in this run.
         directions: Name of a metric → whether higher is better.
         estimates: The changes, or the reasons why they have no confidence interval.

@@ -134,7 +134,6 @@ def compare_variants(
 
     Args:
         runs: Name of each model → its run; an empty name if there is only one.
-        tasks: The tasks of the runs.
         methods, min_overlap: See :func:`compare_models`.
 
     Raises:

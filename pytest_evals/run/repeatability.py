@@ -94,12 +94,9 @@ def measure_repeatability(
     metric: Metric | None = None,
 ) -> MetricRepeatability | None:
     """Repeatability of a mean over documents, from two or more runs (position of a
-    document → its value).
-
-    Returns:
-        ``None`` if it is not a mean of finite numbers, or no document has a value in
-        each run. If the metric is unknown, only a share of correct answers is a mean.
-    """
+    document → its value). ``None`` if it is not a mean of finite numbers, or no
+    document has a value in each run. If the metric is unknown, only a share of correct
+    answers is a mean."""
     shared = sorted(set(runs[0]).intersection(*runs[1:]))
     table = [[run[index] for index in shared] for run in runs]
     if not shared or not all(

@@ -237,10 +237,8 @@ class Run:
             self.writer.add_comparison(summary_of(found))
 
     def save(self) -> tuple[Path, list[str]]:
-        """Save the finished run, which is written, as a baseline.
-
-        Returns:
-            The folder of the baseline, and messages about it.
+        """Save the finished run, which is written, as a baseline; return its folder,
+        and messages about it.
 
         Raises:
             StoreError: The run is partial or failed, or the baseline cannot be written.

@@ -45,12 +45,8 @@ def check_names(task: Task, ids: Sequence[str]) -> None:
 
 
 def twice(one: Task | Group, place: Place, *, is_group: bool) -> Problem:
-    """The error of a name that is defined twice in a folder.
-
-    Args:
-        place: Where a task or group has this name already.
-        is_group: Whether it is a group.
-    """
+    """The error of a name that is defined twice in a folder: a task, or a group if
+    ``is_group``, has it already, at ``place``."""
     nouns = {True: "group", False: "task"}
     here = isinstance(one, Group)
     also = "" if is_group == here else f", which is now the name of a {nouns[here]}"

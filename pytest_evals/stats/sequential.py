@@ -38,12 +38,8 @@ class Evidence:
     def __init__(
         self, n: int, target: float, guess: float, *, strict: bool = False
     ) -> None:
-        """Set up the test; no numbers have been read.
-
-        Args:
-            guess: Prior guess of the mean; a wrong one costs only speed.
-            strict: Whether the sum must be above the target.
-        """
+        """Set up the test; no numbers have been read. ``guess``: of the mean; a wrong
+        one costs only speed. ``strict``: whether the sum must be above the target."""
         self._n, self._target, self._guess = n, target, guess
         self._strict = strict
         self._read, self._sum, self._squares = 0, 0.0, 0.0

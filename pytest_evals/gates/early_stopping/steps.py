@@ -253,11 +253,7 @@ def expected_share(
     n_run: int | None = None,
 ) -> float | None:
     """The expected share of documents until all gates are decided, if the model behaves
-    as in another run.
-
-    Returns:
-        The mean over random orders; ``None`` if there is no other run.
-    """
+    as in another run: the mean over random orders; ``None`` without such a run."""
     rng = np.random.default_rng(_SEED)
     shares = []
     for steps, old in gates:

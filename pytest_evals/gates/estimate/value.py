@@ -201,11 +201,7 @@ def estimate_proportion(
     count: int, n: int, values: Sequence[Any], labels: Labels
 ) -> GateEstimate:
     """A proportion, by the exact binomial distribution if documents are independent.
-
-    Args:
-        count: Documents with value 1.
-        values: One for each document; empty if unknown.
-    """
+    ``count``: documents with value 1. ``values``: of all of them; empty if unknown."""
     if labels is not None and len({*labels}) > 1 and len(values) == n:
         return estimate_bounded(values, labels, (0.0, 1.0))
     return GateEstimate(
