@@ -62,6 +62,16 @@ class TaskResult:
         return max((metric.n_scored for metric in self.metrics), default=0)
 
 
+class _OfMembers:
+    """A number of a group: the sum of that of its tasks."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, group: GroupResult, _: type | None = None) -> int:
+        return sum(getattr(task, self._name) for task in group.members)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
     """One group after the documents of its tasks were run."""
@@ -74,6 +84,14 @@ class GroupResult:
     sample_counts: Mapping[str, int] = field(default_factory=dict)
     """Key of a metric → number of documents of the tasks that have it."""
     notes: tuple[str, ...] = ()  # remarks about these metrics
+    # Numbers of documents as in :class:`TaskResult`, of all members.
+    n_selected = _OfMembers()
+    n_total = _OfMembers()
+    n_correct = _OfMembers()
+    n_wrong = _OfMembers()
+    n_errored = _OfMembers()
+    n_unscored = _OfMembers()
+    n_missing = _OfMembers()
 
     @property
     def sample_len(self) -> int:
@@ -99,41 +117,6 @@ class GroupResult:
             )
         ]
         return replace(self, tasks=tuple(tasks)) if tasks else self
-
-    @property
-    def n_selected(self) -> int:
-        """Documents selected by limit or sample."""
-        return sum(task.n_selected for task in self.members)
-
-    @property
-    def n_total(self) -> int:
-        """Documents of the whole datasets."""
-        return sum(task.n_total for task in self.members)
-
-    @property
-    def n_correct(self) -> int:
-        """Documents with a correct answer."""
-        return sum(task.n_correct for task in self.members)
-
-    @property
-    def n_wrong(self) -> int:
-        """Documents with a wrong answer."""
-        return sum(task.n_wrong for task in self.members)
-
-    @property
-    def n_errored(self) -> int:
-        """Documents that could not be prompted, answered or scored."""
-        return sum(task.n_errored for task in self.members)
-
-    @property
-    def n_unscored(self) -> int:
-        """Documents with a score that has no value."""
-        return sum(task.n_unscored for task in self.members)
-
-    @property
-    def n_missing(self) -> int:
-        """Documents that were not run."""
-        return sum(task.n_missing for task in self.members)
 
 
 AnyResult = TaskResult | GroupResult

@@ -46,19 +46,16 @@ class Replicates:
     @property
     def stderr(self) -> float:
         """Return the standard deviation of the replicates."""
-        mean = math.fsum(self.ordered) / len(self.ordered)
-        squares = math.fsum((one - mean) ** 2 for one in self.ordered)
-        return math.sqrt(squares / (len(self.ordered) - 1))
+        import numpy as np
+
+        return float(np.std(self.ordered, ddof=1))
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return two one-sided confidence limits."""
-        return ConfidenceInterval(*map(self._quantile, (1 - confidence, confidence)))
+        import numpy as np
 
-    def _quantile(self, share: float) -> float:
-        place = share * (len(self.ordered) - 1)
-        below = min(int(place), len(self.ordered) - 2)
-        low, high = self.ordered[below], self.ordered[below + 1]
-        return low + (place - below) * (high - low)
+        low, high = np.quantile(self.ordered, [1 - confidence, confidence])
+        return ConfidenceInterval(float(low), float(high))
 
     def scaled(self, factor: float) -> NormalEstimate:
         """Return a scaled normal estimate: replicates cannot be scaled."""
