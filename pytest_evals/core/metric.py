@@ -83,27 +83,19 @@ POSITIVE = Span(math.ulp(0.0), math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its standard error.
-
-    Args:
-        value: The number.
-        stderr: Its standard error, ``None`` if missing.
-        method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
-            empty.
-        is_mean: Whether a user's function is the mean of the values.
-        note: A remark for the report, such as why there is no standard error.
-        undecided: Why its values do not determine whether a document is correct; empty
-            if they do, or if nobody expects it.
-        range: Smallest and largest possible value, ``None`` if unknown.
-    """
+    """A number with its standard error."""
 
     value: float
-    stderr: float | None = None
+    stderr: float | None = None  # its standard error, None if missing
     method: str = ""
-    is_mean: bool = False
-    note: str = ""
+    """How the standard error was obtained: ``analytic``, ``bootstrap`` or empty."""
+    is_mean: bool = False  # whether a user's function is the mean of the values
+    note: str = ""  # a remark for the report, such as why there is no standard error
     undecided: str = ""
+    """Why its values do not determine whether a document is correct; empty if they do,
+    or if nobody expects it."""
     range: tuple[float, float] | None = None
+    """Smallest and largest possible value, ``None`` if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,57 +128,47 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One number of a task: which scores it uses and how it aggregates them.
+    """One number of a task: which scores it uses and how it aggregates them."""
 
-    Args:
-        name: Name of the metric, as in :class:`Score`.
-        filter: Name of the filter pipeline, as in :class:`Score`.
-        aggregate: Computes one estimate from the documents' values, which are in
-            document order and never empty; or several by name, if a user's function
-            returns a mapping.
-        higher_is_better: Direction, ``None`` if unknown.
-        is_mean: Whether it is the plain mean of the values, which a count of correct
-            answers determines exactly.
-        totals: Computes the sums from the documents' values; ``None`` if there are
-            none.
-        ratio: The sums as a ratio of counts, if they are one.
-        number: Computes only the number from the documents' values; ``None`` if only
-            ``aggregate`` can.
-        statistic: Maps the documents' values to a function that computes the numbers of
-            many resamples at once: (B, n) counts of documents to (B,) numbers. Faster
-            than ``number``, which is used if it is ``None``.
-        several: Computes several numbers by name, for names that are not known before;
-            ``aggregate`` is not called, and no number has the metric's own name.
-        lacking: Error message if no document has a value; empty if the metric is then
-            left out.
-        span: Its possible values.
-        scale: The range that was rescaled to ``span``, such as ratings from 0 to 10.
-        closed: Whether all its numbers have its own name. A task whose metrics are all
-            closed has no other metrics.
-        limits: Smallest and largest possible value of a document; ``None`` if unknown.
-        is_graded: Whether a document's value may be another one than 0 and 1, which
-            only the names of :data:`ACCURACIES` rule out if it is ``None``.
-        labels: Human labels of the judge whose ratings are the values; gates correct
-            the mean by them.
-    """
-
-    name: str
-    filter: str = "none"
+    name: str  # name of the metric, as in Score
+    filter: str = "none"  # name of the filter pipeline, as in Score
     aggregate: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]]
-    higher_is_better: bool | None = None
+    """Computes one estimate from the documents' values, which are in document order and
+    never empty; or several by name, if a user's function returns a mapping."""
+    higher_is_better: bool | None = None  # direction, None if unknown
     is_mean: bool = False
+    """Whether it is the plain mean of the values, which a count of correct answers
+    determines exactly."""
     totals: Callable[[Sequence[Any]], Totals] | None = None
-    ratio: Ratio | None = None
+    """Computes the sums from the documents' values; ``None`` if there are none."""
+    ratio: Ratio | None = None  # the sums as a ratio of counts, if they are one
     number: Callable[[Sequence[Any]], float] | None = None
+    """Computes only the number from the documents' values; ``None`` if only
+    ``aggregate`` can."""
     statistic: Callable[[Sequence[Any]], Callable[[Any], Any]] | None = None
+    """Maps the documents' values to a function that computes the numbers of many
+    resamples at once: (B, n) counts of documents to (B,) numbers. Faster than
+    ``number``, which is used if it is ``None``."""
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]] | None = None
+    """Computes several numbers by name, for names that are not known before;
+    ``aggregate`` is not called, and no number has the metric's own name."""
     lacking: str = ""
-    span: Span = ANYTHING
+    """Error message if no document has a value; empty if the metric is then left out.
+    """
+    span: Span = ANYTHING  # its possible values
     scale: Span | None = None
+    """The range that was rescaled to ``span``, such as ratings from 0 to 10."""
     closed: bool = False
+    """Whether all its numbers have its own name. A task whose metrics are all closed
+    has no other metrics."""
     limits: tuple[float, float] | None = None
+    """Smallest and largest possible value of a document; ``None`` if unknown."""
     is_graded: bool | None = None
+    """Whether a document's value may be another one than 0 and 1, which only the names
+    of :data:`ACCURACIES` rule out if it is ``None``."""
     labels: HumanLabels | None = None
+    """Human labels of the judge whose ratings are the values; gates correct the mean by
+    them."""
 
     @property
     def is_share(self) -> bool:

@@ -40,54 +40,44 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric's value for one document.
+    """One metric's value for one document."""
 
-    Args:
-        metric: The metric's name; custom scorers leave it empty.
-        filter: The filter pipeline that the responses went through.
-        value: A number, or any other value that the metric aggregates (such as a pair
-            of reference and prediction).
-        correct: Whether the answer is correct; ``None`` if the metric does not
-            determine it.
-        answer: The answer for display: the selected choice, or the extracted text.
-        filtered: The output of the filter pipeline, one entry a request.
-        explanation: A judge's explanation, or the derivation of the value.
-        unscored: Why there is no value.
-        repeats: The value of each answer, if there are several and a gate needs them.
-        repeat_answers: Each of these answers, for display.
-        lender: The metric whose function returned this value, if that function returns
-            several, each with a custom name.
-        is_copied: Whether these answers are identical although they were sampled:
-            copies of one answer, and not independent.
-        is_deterministic: Whether these answers are one, because the model is
-            deterministic: gates count one answer.
-        is_tied: Whether several choices are equally likely, so that the first of them
-            was selected.
-        label: A person's rating of the answer that a judge has rated, from 0 to 1, and
-            the length of the answer in characters; ``None`` without one.
-        orders: Whether the answer wins against another one when it comes first, and
-            when it comes second: 1, 0.5 for a tie, or 0. Empty unless a judge compares
-            pairs.
-        votes: For each answer, the ratings of the members of a jury; empty without one.
-    """
-
-    metric: str = ""
-    filter: str = "none"
+    metric: str = ""  # the metric's name; custom scorers leave it empty
+    filter: str = "none"  # the filter pipeline that the responses went through
     value: Any = None
+    """A number, or any other value that the metric aggregates (such as a pair of
+    reference and prediction)."""
     correct: bool | None = None
+    """Whether the answer is correct; ``None`` if the metric does not determine it."""
     answer: str = ""
+    """The answer for display: the selected choice, or the extracted text."""
     filtered: tuple[Any, ...] = ()
-    explanation: str = ""
-    unscored: str = ""
+    """The output of the filter pipeline, one entry a request."""
+    explanation: str = ""  # a judge's explanation, or the derivation of the value
+    unscored: str = ""  # why there is no value
     repeats: tuple[Any, ...] = ()
-    repeat_answers: tuple[str, ...] = ()
+    """The value of each answer, if there are several and a gate needs them."""
+    repeat_answers: tuple[str, ...] = ()  # each of these answers, for display
     lender: str = ""
+    """The metric whose function returned this value, if that function returns several,
+    each with a custom name."""
     is_copied: bool = False
+    """Whether these answers are identical although they were sampled: copies of one
+    answer, and not independent."""
     is_deterministic: bool = False
+    """Whether these answers are one, because the model is deterministic: gates count
+    one answer."""
     is_tied: bool = False
+    """Whether several choices are equally likely, so that the first of them was
+    selected."""
     label: tuple[float, int] | None = None
+    """A person's rating of the answer that a judge has rated, from 0 to 1, and the
+    length of the answer in characters; ``None`` without one."""
     orders: tuple[float, ...] = ()
+    """Whether the answer wins against another one when it comes first, and when it
+    comes second: 1, 0.5 for a tie, or 0. Empty unless a judge compares pairs."""
     votes: tuple[tuple[float, ...], ...] = ()
+    """For each answer, the ratings of the members of a jury; empty without one."""
 
     @property
     def key(self) -> str:

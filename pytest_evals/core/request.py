@@ -110,31 +110,24 @@ class Rolling:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """A generation after ``prompt``.
-
-    Args:
-        prompt: String or chat.
-        stop: Stop strings: the generation ends before the first of these.
-        max_tokens: Maximum number of new tokens.
-        temperature: 0 is greedy decoding.
-        options: Further sampling options as sorted ``(name, value)`` pairs, such as
-            ``("top_p", 0.95)``; and images, as ``(IMAGES, (image, …))``.
-        repeat: 0, 1, 2, … if one prompt is sent several times. A deterministic model
-            gets the repeats of a greedy request once, as 0
-            (:func:`as_sent`).
-        conversation: Identity of the conversation that the request belongs to, so that
-            conversations that begin alike share no answers; empty for others. A
-            deterministic model gets it without.
-    """
+    """A generation after ``prompt``."""
 
     kind: ClassVar[str] = "generate_until"
-    prompt: Prompt
+    prompt: Prompt  # string or chat
     stop: tuple[str, ...] = ()
-    max_tokens: int = 256
-    temperature: float = 0.0
+    """Stop strings: the generation ends before the first of these."""
+    max_tokens: int = 256  # maximum number of new tokens
+    temperature: float = 0.0  # 0 is greedy decoding
     options: Options = ()
+    """Further sampling options as sorted ``(name, value)`` pairs, such as ``("top_p",
+    0.95)``; and images, as ``(IMAGES, (image, …))``."""
     repeat: int = 0
+    """0, 1, 2, … if one prompt is sent several times. A deterministic model gets the
+    repeats of a greedy request once, as 0 (:func:`as_sent`)."""
     conversation: str = ""
+    """Identity of the conversation that the request belongs to, so that conversations
+    that begin alike share no answers; empty for others. A deterministic model gets it
+    without."""
 
 
 Request = Loglikelihood | Rolling | Generate
@@ -215,54 +208,40 @@ def size_of(request: Request | Prompt) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to one request, or an error.
+    """The response to one request, or an error."""
 
-    Args:
-        text: The generated text, cut before its stop string.
-        logprob: Log-probability in nats.
-        greedy: Whether greedy decoding generates the continuation.
-        n_prompt_tokens: Tokens of the context or the prompt.
-        n_tokens: Tokens that were scored or generated.
-        n_truncated: Tokens that were truncated from the context, because it exceeds the
-            context window.
-        finish: Why a generation ended.
-        elapsed_s: Seconds of inference, its share of the batch.
-        latency_s: Seconds from sending the request until the response was complete; 0
-            if unknown, as for models that answer in batches.
-        cost: Price of the response, ``None`` if unknown.
-        error: Why there is no response; then only ``finish`` may be set as well, unless
-            it is a refusal.
-        top_logprobs: For each generated token, if the request has that option and the
-            model returns them.
-        steps: Steps of an agent before its answer: mappings of JSON values.
-        data: Structured output: any JSON value.
-        calls: Tool calls in order, see :func:`~pytest_evals.core.returned.calls_of`.
-        contexts: Retrieved texts, best first: mappings with ``text``, and if known
-            ``id`` and ``score``.
-        messages: The transcript: mappings with ``role`` and ``content``.
-        usage: Counts by name, such as ``requests``.
-        metadata: Further JSON values by name.
-    """
-
-    text: str = ""
-    logprob: float | None = None
-    greedy: bool | None = None
-    n_prompt_tokens: int = 0
-    n_tokens: int = 0
+    text: str = ""  # the generated text, cut before its stop string
+    logprob: float | None = None  # log-probability in nats
+    greedy: bool | None = None  # whether greedy decoding generates the continuation
+    n_prompt_tokens: int = 0  # tokens of the context or the prompt
+    n_tokens: int = 0  # tokens that were scored or generated
     n_truncated: int = 0
-    finish: Finish = ""
-    elapsed_s: float = 0.0
+    """Tokens that were truncated from the context, because it exceeds the context
+    window."""
+    finish: Finish = ""  # why a generation ended
+    elapsed_s: float = 0.0  # seconds of inference, its share of the batch
     latency_s: float = 0.0
-    cost: float | None = None
+    """Seconds from sending the request until the response was complete; 0 if unknown,
+    as for models that answer in batches."""
+    cost: float | None = None  # price of the response, None if unknown
     error: str = ""
+    """Why there is no response; then only ``finish`` may be set as well, unless it is a
+    refusal."""
     top_logprobs: TopLogprobs = ()
+    """For each generated token, if the request has that option and the model returns
+    them."""
     steps: tuple[Mapping[str, Any], ...] = ()
-    data: Any = None
+    """Steps of an agent before its answer: mappings of JSON values."""
+    data: Any = None  # structured output: any JSON value
     calls: tuple[Mapping[str, Any], ...] = ()
+    """Tool calls in order, see :func:`~pytest_evals.core.returned.calls_of`."""
     contexts: tuple[Mapping[str, Any], ...] = ()
+    """Retrieved texts, best first: mappings with ``text``, and if known ``id`` and
+    ``score``."""
     messages: tuple[Mapping[str, Any], ...] = ()
-    usage: Mapping[str, Any] | None = None
-    metadata: Mapping[str, Any] | None = None
+    """The transcript: mappings with ``role`` and ``content``."""
+    usage: Mapping[str, Any] | None = None  # counts by name, such as requests
+    metadata: Mapping[str, Any] | None = None  # further JSON values by name
 
     @property
     def returned(self) -> dict[str, Any]:

@@ -38,88 +38,74 @@ class SuiteFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TaskOptions:
-    """Options of the command line that apply to all tasks.
-
-    Args:
-        takes: Whether a task with these names (its own and its tags) is selected;
-            called before the rest of its file is read.
-        variants: Name of a task → the selected variants, at least one.
-        limit: The first N documents (an integer from 1) or a share of them (below 1);
-            ``None`` for all.
-        sample: As ``limit``, but a seeded, nested sample.
-        num_fewshot: Number of few-shot examples; ``None`` for the task's own number. A
-            task file with 0 keeps 0.
-        exclude_own_shots: Whether a document is excluded from its own few-shot examples
-            even where lm-eval includes it.
-        seed: Seed of the few-shot sampling; and, with ``sample``, of the documents.
-        typed_seed: The seed if the user set it; it overrides the seeds of tasks.
-        chat: Whether prompts are chats that the model renders with its chat template.
-        fewshot_as_multiturn: Whether few-shot examples are separate chat turns.
-        system_instruction: System prompt: text in front of every prompt.
-        choices: How documents with choices are answered: ``generate`` or
-            ``loglikelihood``; empty for each task's own way.
-        gen_kwargs: Generation arguments that override the task's.
-        reasoning_tags: Start and end tags of reasoning, which is removed from answers
-            before scoring. By default ``None``: lighteval tasks and generated choices
-            use :data:`REASONING_TAGS`, other tasks score the whole answer.
-        bootstrap_iters: Resamples of a bootstrapped standard error; 0 disables standard
-            errors.
-        metadata: Entries that override the metadata of every task file.
-        model_arguments: Arguments of the model; functions that create a dataset get
-            them, with the metadata.
-        allow_unsafe_code: Whether tasks may run that execute generated code.
-        sandbox: Level of isolation of generated code, as for ``--evals-sandbox``.
-        base: Folder for relative paths that are not found next to the task file.
-        parameters: Values of parameters that tasks declare.
-        has_model: Whether a model is tested; it then replaces the model that a file
-            names.
-        has_judge: Whether there is a judge; it then replaces the judges of providers.
-        typed_csv: Whether columns of CSV files with only numbers or booleans are
-            converted.
-        call_s: Time limit in seconds for one call of Python code in a task file; 0 for
-            none.
-        code_roots: Folders whose task files may run Python code from them; ``None`` for
-            all.
-        function_roots: Folders of the modules that ``!function`` may name by a path;
-            ``None`` for all.
-        root: Folder of the whole suite, empty for that of each file.
-        metrics: The user's metrics, by the names that task files may use.
-        library: Index of the names in groups; ``None`` for the folder of the group's
-            file.
-        files: The files of the session; ``None`` to read one file alone.
-    """
+    """Options of the command line that apply to all tasks."""
 
     takes: Callable[[Sequence[str]], bool] = lambda _: True
+    """Whether a task with these names (its own and its tags) is selected; called before
+    the rest of its file is read."""
     variants: Callable[[Sequence[str]], tuple[Variant, ...]] = lambda _: (Variant(),)
+    """Name of a task → the selected variants, at least one."""
     limit: float | None = None
-    sample: float | None = None
+    """The first N documents (an integer from 1) or a share of them (below 1); ``None``
+    for all."""
+    sample: float | None = None  # as limit, but a seeded, nested sample
     num_fewshot: int | None = None
+    """Number of few-shot examples; ``None`` for the task's own number. A task file with
+    0 keeps 0."""
     exclude_own_shots: bool = False
+    """Whether a document is excluded from its own few-shot examples even where lm-eval
+    includes it."""
     seed: int = 1234
+    """Seed of the few-shot sampling; and, with ``sample``, of the documents."""
     typed_seed: int | None = None
+    """The seed if the user set it; it overrides the seeds of tasks."""
     chat: bool = False
+    """Whether prompts are chats that the model renders with its chat template."""
     fewshot_as_multiturn: bool = True
-    system_instruction: str = ""
+    """Whether few-shot examples are separate chat turns."""
+    system_instruction: str = ""  # system prompt: text in front of every prompt
     choices: str = ""
+    """How documents with choices are answered: ``generate`` or ``loglikelihood``; empty
+    for each task's own way."""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Generation arguments that override the task's."""
     reasoning_tags: tuple[tuple[str, str], ...] | None = None
+    """Start and end tags of reasoning, which is removed from answers before scoring. By
+    default ``None``: lighteval tasks and generated choices use :data:`REASONING_TAGS`,
+    other tasks score the whole answer."""
     bootstrap_iters: int = BOOTSTRAP_ITERS
+    """Resamples of a bootstrapped standard error; 0 disables standard errors."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Entries that override the metadata of every task file."""
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
-    allow_unsafe_code: bool = False
+    """Arguments of the model; functions that create a dataset get them, with the
+    metadata."""
+    allow_unsafe_code: bool = False  # whether tasks may run that execute generated code
     sandbox: str = "auto"
-    base: str = ""
+    """Level of isolation of generated code, as for ``--evals-sandbox``."""
+    base: str = ""  # folder for relative paths that are not found next to the task file
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Values of parameters that tasks declare."""
     has_model: bool = False
+    """Whether a model is tested; it then replaces the model that a file names."""
     has_judge: bool = False
+    """Whether there is a judge; it then replaces the judges of providers."""
     typed_csv: bool = True
+    """Whether columns of CSV files with only numbers or booleans are converted."""
     call_s: float = 30.0
+    """Time limit in seconds for one call of Python code in a task file; 0 for none."""
     code_roots: tuple[str, ...] | None = None
+    """Folders whose task files may run Python code from them; ``None`` for all."""
     function_roots: tuple[str, ...] | None = None
-    root: str = ""
+    """Folders of the modules that ``!function`` may name by a path; ``None`` for all.
+    """
+    root: str = ""  # folder of the whole suite, empty for that of each file
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    """The user's metrics, by the names that task files may use."""
     library: NameIndex | None = None
+    """Index of the names in groups; ``None`` for the folder of the group's file."""
     files: SuiteFiles | None = None
+    """The files of the session; ``None`` to read one file alone."""
 
     @property
     def default_reasoning_tags(self) -> tuple[tuple[str, str], ...]:
@@ -180,97 +166,76 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task, ready to run.
-
-    Args:
-        name: Unique within the session. That of a variant ends with it:
-            ``capitals[short]``.
-        source: File and line that define it.
-        rows: Its documents.
-        ask: Position in the whole dataset → document and requests. Positions may come
-            in any order; the result must not depend on the order. Raises
-            ``DocumentError`` for a document that cannot be built.
-        follow_up: Record with the first responses → its dialogue: a generator that
-            yields lists of ``Ask`` and is sent lists of ``Response``. Its requests
-            depend on the record and the responses alone. Raises ``DocumentError`` if
-            the document cannot be continued.
-        longest: As ``follow_up``, but for answers that lead to as many requests as
-            possible, so that a plan can count them; ``None`` if requests are not
-            bounded.
-        models: Names in ``Ask.model`` → auxiliary models, such as judges.
-        model_uses: The same names → what asks them, if it is known.
-        asks_model: Whether the tested model gets any requests.
-        shows_images: Whether its requests have images, if the task's file
-            determines it.
-        sends_tools: Whether its requests have tools.
-        score: Answered record → scores. Raises ``DocumentError`` for a document that
-            cannot be scored.
-        begin: Answered record → starts work in the background whose result ``score``
-            needs, such as async scorers.
-        exclude: Scored record → why its scores are in no metric; empty if they are.
-            Raises ``DocumentError`` if that cannot be determined: an error of the
-            document, whose scores count.
-        metrics: The metrics of its scores.
-        metric_for: Name and filter of scores that ``metrics`` does not list → their
-            metric, ``None`` for none; without it, their mean.
-        score_repeats: As ``score``, with the value of each answer in addition; ``None``
-            if there is one answer to each request.
-        gates: Gates on these metrics.
-        output_type: Kind of its requests, as in lm-eval.
-        alias: Name shown in tables.
-        overall: Name of an average over all tasks with the same name, which results
-            files list next to the tasks; empty for none.
-        tags: Markers of its documents.
-        version: As in the file.
-        n_shots: Few-shot examples in each prompt.
-        repeats: Number of responses to each request.
-        refusals: Whether a refusal of the model is the document's ``error`` or its
-            ``answer``.
-        reasoning_tags: Tags of reasoning; answers are scored without the text up to the
-            last end tag. Empty if they are scored with it on purpose, ``None`` if
-            nobody has set it.
-        config: The resolved configuration, as JSON values, for results files.
-        variant: Which of an eval's prompts it has; empty if the eval has one.
-        remedies: Cause of wrong answers → how the task file removes it
-            (:mod:`pytest_evals.scorers.near_misses`).
-        row_lines: Returns the text file of its rows and the first line of each, from 1;
-            no lines if they are unknown.
-        warnings: Warnings known so far: more are added after its rows were read, and
-            after its documents were prompted.
-    """
+    """A task, ready to run."""
 
     name: str
-    source: Place
-    rows: Rows
+    """Unique within the session. That of a variant ends with it: ``capitals[short]``.
+    """
+    source: Place  # file and line that define it
+    rows: Rows  # its documents
     ask: Callable[[int], Asked]
+    """Position in the whole dataset → document and requests. Positions may come in any
+    order; the result must not depend on the order. Raises ``DocumentError`` for a
+    document that cannot be built."""
     score: Callable[[Record], tuple[Score, ...]]
-    metrics: tuple[Metric, ...]
+    """Answered record → scores. Raises ``DocumentError`` for a document that cannot be
+    scored."""
+    metrics: tuple[Metric, ...]  # the metrics of its scores
     metric_for: Callable[[str, str], Metric | None] | None = None
+    """Name and filter of scores that ``metrics`` does not list → their metric, ``None``
+    for none; without it, their mean."""
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
+    """As ``score``, with the value of each answer in addition; ``None`` if there is one
+    answer to each request."""
     begin: Callable[[Record], None] | None = None
+    """Answered record → starts work in the background whose result ``score`` needs,
+    such as async scorers."""
     exclude: Callable[[Record], str] | None = None
+    """Scored record → why its scores are in no metric; empty if they are. Raises
+    ``DocumentError`` if that cannot be determined: an error of the document, whose
+    scores count."""
     follow_up: Callable[[Record], Dialogue[object]] | None = None
+    """Record with the first responses → its dialogue: a generator that yields lists of
+    ``Ask`` and is sent lists of ``Response``. Its requests depend on the record and the
+    responses alone. Raises ``DocumentError`` if the document cannot be continued."""
     longest: Callable[[Record], Dialogue[object]] | None = None
+    """As ``follow_up``, but for answers that lead to as many requests as possible, so
+    that a plan can count them; ``None`` if requests are not bounded."""
     models: Mapping[str, ModelSource] = field(default_factory=dict)
+    """Names in ``Ask.model`` → auxiliary models, such as judges."""
     model_uses: Mapping[str, ModelUse] = field(default_factory=dict)
-    asks_model: bool = True
+    """The same names → what asks them, if it is known."""
+    asks_model: bool = True  # whether the tested model gets any requests
     shows_images: bool = False
-    sends_tools: bool = False
-    gates: tuple[Gate, ...] = ()
-    output_type: str = ""
-    alias: str = ""
+    """Whether its requests have images, if the task's file determines it."""
+    sends_tools: bool = False  # whether its requests have tools
+    gates: tuple[Gate, ...] = ()  # gates on these metrics
+    output_type: str = ""  # kind of its requests, as in lm-eval
+    alias: str = ""  # name shown in tables
     overall: str = ""
-    tags: tuple[str, ...] = ()
-    version: str | int | float | None = None
-    n_shots: int = 0
-    repeats: int = 1
+    """Name of an average over all tasks with the same name, which results files list
+    next to the tasks; empty for none."""
+    tags: tuple[str, ...] = ()  # markers of its documents
+    version: str | int | float | None = None  # as in the file
+    n_shots: int = 0  # few-shot examples in each prompt
+    repeats: int = 1  # number of responses to each request
     refusals: str = REFUSALS[0]
+    """Whether a refusal of the model is the document's ``error`` or its ``answer``."""
     reasoning_tags: tuple[tuple[str, str], ...] | None = None
+    """Tags of reasoning; answers are scored without the text up to the last end tag.
+    Empty if they are scored with it on purpose, ``None`` if nobody has set it."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    variant: str = ""
+    """The resolved configuration, as JSON values, for results files."""
+    variant: str = ""  # which of an eval's prompts it has; empty if the eval has one
     remedies: Mapping[str, str] = field(default_factory=dict)
+    """Cause of wrong answers → how the task file removes it
+    (:mod:`pytest_evals.scorers.near_misses`)."""
     row_lines: Callable[[], RowLines] | None = None
+    """Returns the text file of its rows and the first line of each, from 1; no lines if
+    they are unknown."""
     warnings: Callable[[], tuple[str, ...]] = tuple
+    """Warnings known so far: more are added after its rows were read, and after its
+    documents were prompted."""
 
     @property
     def node_name(self) -> str:
