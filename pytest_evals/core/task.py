@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
-from pytest_evals.core.name_index import NameIndex
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Request
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
+
+
+class IndexEntry(NamedTuple):
+    """The definition of a name.
+
+    ``path`` is the file that defines a task or a group, ``None`` for a tag; ``members``
+    are the sorted names of the tasks with a tag.
+    """
+
+    name: str
+    kind: Literal["task", "group", "tag"]
+    path: Path | None = None
+    members: tuple[str, ...] = ()
+
+
+class NameIndex(Protocol):
+    """An index of names."""
+
+    def find(self, name: str, near: Path) -> IndexEntry | None:
+        """Return the definition of a name in a file; ``None`` if missing."""
+        ...
+
+    def names(self, near: Path) -> Iterable[str]:
+        """Return all names that a file may use."""
+        ...
+
+    def clash(self, name: str, near: Path) -> str:
+        """Return the conflict in the definition of a name, empty if missing."""
+        ...
+
 
 MOST_REPEATS = 10_000
 """Maximum number of responses to each request; more are probably a mistake."""

@@ -228,7 +228,7 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
     """The gate as a mapping without a task."""
     if isinstance(gate, str):
         try:
-            bound = read_condition(gate).bound
+            _, bound = read_condition(gate)
         except ConditionError as fault:
             raise OptionError(f"gate: {fault.what}\n  fix: {fault.fix}") from None
         if bound.op in (">", "<"):  # not expressible as a mapping

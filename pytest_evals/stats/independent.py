@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
@@ -89,35 +89,29 @@ def _p_value(is_excluded: Callable[[float], bool]) -> float:
     return last_that(is_excluded, 0.5, 0.0) if is_excluded(0.5) else 1.0
 
 
-class WeightedTerm(NamedTuple):
-    """One term of the sum."""
-
-    spread: IntervalEstimate
-    weight: float
-    n: int
-
-
-def weighted_sum(parts: Sequence[WeightedTerm]) -> IntervalEstimate:
+def weighted_sum(
+    spreads: Sequence[IntervalEstimate], weights: Sequence[float], sizes: Sequence[int]
+) -> IntervalEstimate:
     """Estimate the weighted sum of independent estimates; the weights add up to 1.
+    ``sizes``: numbers of documents.
 
     Means in a known range are one stratified mean. Others are treated as normal: the
     variance is the sum of theirs times the squared weights; its degrees of freedom are
     Welch's and Satterthwaite's (1946). A proportion of 0 or 1 shows no variance; it
     gets the variance implied by its one-sided confidence limits.
     """
-    found = stratified([one.spread for one in parts], [one.weight for one in parts])
+    found = stratified(spreads, weights)
     if found is not None:
         return found
-    value = math.fsum(part.weight * part.spread.value for part in parts)
-    terms = [(part.weight * _stderr(part.spread)) ** 2 for part in parts]
+    pairs = [*zip(weights, spreads, strict=True)]
+    value = math.fsum(weight * one.value for weight, one in pairs)
+    terms = [(weight * _stderr(one)) ** 2 for weight, one in pairs]
     variance = math.fsum(terms)
     if variance <= 0:
         return ExactValue(value)
     freedoms = [
-        part.spread.df
-        if isinstance(part.spread, NormalEstimate)
-        else max(1.0, part.n - 1.0)
-        for part in parts
+        one.df if isinstance(one, NormalEstimate) else max(1.0, n - 1.0)
+        for one, n in zip(spreads, sizes, strict=True)
     ]
     doubt = math.fsum(t * t / df for t, df in zip(terms, freedoms, strict=True))
     df = variance * variance / doubt if doubt > 0 else math.inf

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.name_index import IndexEntry
 from pytest_evals.core.node_names import is_node_name
-from pytest_evals.core.task import Aggregate, Group, Task, TaskOptions
+from pytest_evals.core.task import Aggregate, Group, IndexEntry, Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import yaml
 
-from pytest_evals.core.name_index import IndexEntry
+from pytest_evals.core.task import IndexEntry
 from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.errors import Place, StoreError

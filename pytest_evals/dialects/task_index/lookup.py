@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_evals.core.name_index import IndexEntry
+from pytest_evals.core.task import IndexEntry
 from pytest_evals.dialects.detect import YAML_SUFFIXES, dialect_of, raw_of
 from pytest_evals.dialects.task_index.index import Scanner, TaskIndex
 from pytest_evals.errors import Place

@@ -23,7 +23,6 @@ from pytest_evals.gates.terms import (
 )
 from pytest_evals.stats.independent import (
     IndependentDifference,
-    WeightedTerm,
     weighted_sum,
 )
 from pytest_evals.stats.interval_methods import (
@@ -48,7 +47,7 @@ def combined(
     )
     if any(one.spread is None for one in estimates):
         return whole
-    spread = weighted_sum(_terms(estimates, weights))
+    spread = _sum(estimates, weights)
     if isinstance(spread, ExactValue) and gate.over == "population":
         what = f"{members[0].seen.metric.key} is the same in all documents of each task"
         raise InvalidGateError(what)
@@ -66,7 +65,7 @@ def combined_change(
     """The weighted mean of the changes of several tasks."""
     before = _mean(weights, [one.before for one in changes])
     now = _mean(weights, [one.now for one in changes])
-    spread = weighted_sum(_terms(changes, weights))
+    spread = _sum(changes, weights)
     units: set[Unit] = {one.unit for one in changes}
     shares = [one.shares for one in changes if one.shares is not None]
     n = sum(one.n for one in changes)
@@ -89,13 +88,11 @@ def combined_change(
     )
 
 
-def _terms(
+def _sum(
     estimates: Sequence[GateEstimate], weights: Sequence[Fraction]
-) -> list[WeightedTerm]:
-    return [
-        WeightedTerm(natural_spread(one), float(weight), one.n)
-        for one, weight in zip(estimates, weights, strict=True)
-    ]
+) -> IntervalEstimate:
+    spreads, sizes = map(natural_spread, estimates), [one.n for one in estimates]
+    return weighted_sum([*spreads], [*map(float, weights)], sizes)
 
 
 def _common(estimates: Sequence[GateEstimate]) -> tuple[float, float]:

@@ -145,9 +145,8 @@ def _gate(fields: Parsed, text: str, source: Place) -> Gate:
 
 
 def _of_text(text: str, task: str) -> Parsed:
-    read = read_condition(text)
-    subject = split_subject(read.subject, task)
-    return {**subject._asdict(), "bounds": (read.bound,)}
+    subject, bound = read_condition(text)
+    return {**split_subject(subject, task)._asdict(), "bounds": (bound,)}
 
 
 def _with(

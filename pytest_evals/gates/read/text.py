@@ -62,16 +62,10 @@ class Subject(NamedTuple):
     filter: str
 
 
-class ShortForm(NamedTuple):
-    """A parsed short form; ``subject`` is ``[TASK/]METRIC[,FILTER]``."""
-
-    subject: str
-    bound: Bound
-
-
-def read_condition(text: str) -> ShortForm:
-    """Parse ``SUBJECT OPERATOR NUMBER``. Raises ``ConditionError`` if the syntax is
-    invalid; the message gives the column."""
+def read_condition(text: str) -> tuple[str, Bound]:
+    """Parse ``[TASK/]METRIC[,FILTER] OPERATOR NUMBER``: the text before the operator,
+    and the bound. Raises ``ConditionError`` if the syntax is invalid; the message gives
+    the column."""
     start = _skip_space(text, 0)
     name_end = _end(_SUBJECT, text, start)
     name = text[start:name_end]
@@ -94,7 +88,7 @@ def read_condition(text: str) -> ShortForm:
             fix += ", and a second entry for the other condition"
         raise _fault(text, rest, what, fix)
     op = cast("Literal['>=', '>', '<=', '<']", operator)
-    return ShortForm(name, Bound(op, value))
+    return name, Bound(op, value)
 
 
 def split_subject(subject: str, task: str) -> Subject:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.core.name_index import NameIndex
-from pytest_evals.core.task import SuiteFiles, TaskOptions
+from pytest_evals.core.task import NameIndex, SuiteFiles, TaskOptions
 from pytest_evals.errors import StoreError
 from pytest_evals.models.names import NamedModel
 from pytest_evals.models.registry import ModelHook
