@@ -28,12 +28,10 @@ from pytest_evals.gates.terms import (
     Condition,
     Decision,
     GateEstimate,
-    change_text,
     figure,
     figure_beside,
     missing_counts,
     percent,
-    shown_bar,
     shown_change,
     suffix,
 )
@@ -317,15 +315,17 @@ def _to_decide(
 def _change_reason(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, change: ShownChange
 ) -> str:
-    text, interval = change_text(change), decision.interval
-    show = partial(shown_change, unit=change.unit, bar=change.bar)
+    interval, show = decision.interval, partial(shown_change, unit=change.unit)
+    edge = show(change.bar) + suffix(change.unit)
+    show = partial(show, bar=change.bar)
     limits = "" if interval is None else f", {_limits(gate, interval, show)}"
+    text = f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: "
+    text += show(change.difference)
     if decision.outcome is Outcome.INCONCLUSIVE:
-        edge = shown_change(change.bar, change.unit) + suffix(change.unit)
         text += f"{limits} contains {edge}"
     else:
         verb = " is not" if decision.outcome is Outcome.FAILED else ""
-        text += f"{verb} {shown_bar(change)}{limits}"
+        text += f"{verb} {change.op} {edge}{limits}"
     counted = plural(change.n, "document")
     if estimate.n_whole:
         counted = _asked(estimate, gate.baseline)

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.gate import (
-    Change,
     Gate,
     Interval,
     Margin,
@@ -322,21 +321,9 @@ def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str
     return f"{text}%" if unit == "percent" else text
 
 
-def shown_bar(change: Change) -> str:
-    """The threshold with its operator: ``>= -2.00 points``."""
-    shown = shown_change(change.bar, change.unit)
-    return f"{change.op} {shown}{suffix(change.unit)}"
-
-
 def suffix(unit: Unit) -> str:
     """The unit after a number."""
     return " points" if unit == "points" else ""
-
-
-def change_text(change: Change) -> str:
-    """Both values and their difference: ``0.853 vs main 0.848: +0.53``."""
-    moved = shown_change(change.difference, change.unit, change.bar)
-    return f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: {moved}"
 
 
 def percent(share: float) -> str:

@@ -200,11 +200,13 @@ def _protocol_fault(gate: Gate, published: Published, result: TaskResult) -> str
         # Unless stated otherwise, published numbers are from log-probabilities.
         stated.setdefault("choices", "loglikelihood")
     is_limited = result.n_selected < result.n_total
+    first = next((request for one in result.records for request in one.requests), None)
+    prompt = getattr(first, "prompt", None) or getattr(first, "context", "")
+    is_chat = isinstance(prompt, tuple)
     actual: dict[str, Any] = {
         "num_fewshot": task.n_shots,
         "limit": result.n_selected if is_limited else None,
-        "chat_template": bool(task.config.get("apply_chat_template"))
-        or _is_chat(result),
+        "chat_template": bool(task.config.get("apply_chat_template")) or is_chat,
         "filter": gate.filter or None,
         "choices": task.config.get("choices", "loglikelihood"),
         "template": task.config.get("doc_to_text"),
@@ -215,10 +217,3 @@ def _protocol_fault(gate: Gate, published: Published, result: TaskResult) -> str
         if actual[key] != expected
         and not (actual[key] is None and expected in (0, False, None))
     )
-
-
-def _is_chat(result: TaskResult) -> bool:
-    prompts = (request for one in result.records for request in one.requests)
-    first = next(prompts, None)
-    text = getattr(first, "prompt", None) or getattr(first, "context", "")
-    return isinstance(text, tuple)

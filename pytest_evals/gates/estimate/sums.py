@@ -96,13 +96,6 @@ def _effect(found: ClusteredStderr) -> str:
     return f"design effect {effect:.3g} over {n} clusters"
 
 
-def estimate_unbounded(values: Sequence[float], labels: Labels) -> GateEstimate:
-    """Limits of a mean of values without a known range, over an assumed one."""
-    ends = assumed_range(values)
-    found = estimate_bounded(values, labels, ends)
-    return replace(found, notes=(assumption(ends),))
-
-
 def estimate_ratio(how: Ratio, totals: Totals, labels: Labels) -> GateEstimate:
     """Limits of a ratio of counts of documents, such as F1: exact if they are
     independent."""

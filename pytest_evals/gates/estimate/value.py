@@ -26,7 +26,6 @@ from pytest_evals.gates.estimate.sums import (
     estimate_number,
     estimate_ratio,
     estimate_totals,
-    estimate_unbounded,
     limits_of,
     totals_of,
 )
@@ -175,7 +174,9 @@ def _by_values(
     if how.is_mean:
         if ends is not None:
             return estimate_bounded(values, labels, ends)
-        return estimate_unbounded(values, labels)
+        assumed = assumed_range(values)
+        found = estimate_bounded(values, labels, assumed)
+        return replace(found, notes=(assumption(assumed),))
     totals = totals_of(how, values)
     if totals is not None:
         if how.ratio is not None:

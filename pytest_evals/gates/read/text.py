@@ -187,14 +187,9 @@ def _skip_space(text: str, at: int) -> int:
 _UNFIT = re.compile(r"::|[\[\]\s]")
 
 
-def unfit_for_id(text: str) -> bool:
-    """Whether a node id cannot contain this text: ``::``, brackets, white space and
-    control characters."""
-    return bool(_UNFIT.search(text)) or not text.isprintable()
-
-
 def fit_for_id(text: str) -> str:
-    """The text with ``-`` for all characters that a node id cannot contain."""
+    """The text with ``-`` for all that a node id cannot contain: ``::``, brackets,
+    white space and control characters."""
     fit = _UNFIT.sub("-", text)
     return "".join(char if char.isprintable() else "-" for char in fit)
 

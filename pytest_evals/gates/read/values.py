@@ -20,7 +20,6 @@ from pytest_evals.gates.read.text import (
     MissingKeyError,
     fit_for_id,
     read_number,
-    unfit_for_id,
 )
 from pytest_evals.gates.reducers import REDUCERS, is_reducer
 
@@ -100,9 +99,9 @@ def gate_id(key: str, value: object) -> str:
     own = text(key, value)
     if not own:
         raise ConditionError("id is empty", "id: acc-floor")
-    if unfit_for_id(own):
+    if (fit := fit_for_id(own)) != own:
         what = f"id {own!r} has '::', a bracket, white space or a control character"
-        raise ConditionError(what, f"id: {fit_for_id(own)}")
+        raise ConditionError(what, f"id: {fit}")
     return own
 
 
