@@ -12,14 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from pytest_evals.core.gate import (
-    Gate,
-    Interval,
-    Margin,
-    Outcome,
-    Unit,
-    Verdict,
-)
+from pytest_evals.core.gate import Gate, Interval, Margin, Outcome, Unit, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
 from pytest_evals.stats.paired_proportions import PairedProportions

@@ -22,11 +22,7 @@ from pytest_evals.store.model import StoredModel
 
 
 def fill_from_cache(
-    suite: Suite,
-    inference: Inference,
-    config: RunConfig,
-    hook: Any,
-    flow: Flow,
+    suite: Suite, inference: Inference, config: RunConfig, hook: Any, flow: Flow
 ) -> dict[str, int]:
     """Score documents that were left out and whose responses are stored; return their
     number by task.

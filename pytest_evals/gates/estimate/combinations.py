@@ -21,10 +21,7 @@ from pytest_evals.gates.terms import (
     InvalidGateError,
     Value,
 )
-from pytest_evals.stats.independent import (
-    IndependentDifference,
-    weighted_sum,
-)
+from pytest_evals.stats.independent import IndependentDifference, weighted_sum
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
