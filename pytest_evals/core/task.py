@@ -65,14 +65,23 @@ class SuiteFiles:
     """Dialect → its index of the files, so that each is read once."""
 
 
+# Functions with a name, so that options can be pickled.
+def _all(_: Sequence[str]) -> bool:
+    return True
+
+
+def _as_it_is(_: Sequence[str]) -> tuple[Variant, ...]:
+    return (Variant(),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TaskOptions:
     """Options of the command line that apply to all tasks."""
 
-    takes: Callable[[Sequence[str]], bool] = lambda _: True
+    takes: Callable[[Sequence[str]], bool] = _all
     """Whether a task with these names (its own and its tags) is selected; called before
     the rest of its file is read."""
-    variants: Callable[[Sequence[str]], tuple[Variant, ...]] = lambda _: (Variant(),)
+    variants: Callable[[Sequence[str]], tuple[Variant, ...]] = _as_it_is
     """Name of a task → the selected variants, at least one."""
     limit: float | None = None
     """The first N documents (an integer from 1) or a share of them (below 1); ``None``

@@ -128,6 +128,10 @@ def _cost(record: Record) -> Fact:
     return (math.fsum(costs),) if len(costs) == len(record.own_responses) else None
 
 
+def _total(values: Sequence[float]) -> Estimate:
+    return Estimate(math.fsum(values))
+
+
 def _percentile(share: int, values: Sequence[tuple[float, ...]]) -> Estimate:
     """The smallest value that at least ``share`` in 100 values do not exceed."""
     every = sorted(one for some in values for one in some)
@@ -175,8 +179,7 @@ def _all() -> Iterator[RunMetric]:
     for share in (50, 95, 99):
         metric = _amount(f"latency_p{share}", partial(_percentile, share))
         yield RunMetric(metric=metric, fact=_latencies, unknown=_NO_LATENCY)
-    metric = _amount("cost", lambda values: Estimate(math.fsum(values)))
-    yield RunMetric(metric=metric, fact=_cost, unknown=_NO_COST)
+    yield RunMetric(metric=_amount("cost", _total), fact=_cost, unknown=_NO_COST)
 
 
 RUN_METRICS: Mapping[str, RunMetric] = {one.metric.name: one for one in _all()}
