@@ -23,55 +23,38 @@ from pytest_evals.errors import GoldIndexError
 
 @dataclass(slots=True)
 class Doc:
-    """One document: its question, its choices and which of them are correct.
-
-    Args:
-        query: The question as the model gets it, without few-shot examples and
-            instruction. The whole text for a rolling log-likelihood.
-        choices: Possible answers, without delimiter; for generation the reference
-            answers.
-        gold_index: Position of the correct choice, or a list of positions if several
-            are correct.
-        instruction: Text in front of the prompt, separate from the query.
-        images: PIL images, for vision models.
-        specific: Values that the task keeps for its metrics.
-        unconditioned_query: The query without content, for PMI normalisation.
-        original_query: The text before any change.
-        id: Unique within its task.
-        task_name: Name of its task.
-        fewshot_samples: The few-shot examples, as documents.
-        sampling_methods: Kinds of requests that are made for it.
-        fewshot_sorting_class: Label for balanced few-shot sampling.
-        generation_size: Maximum number of new tokens.
-        stop_sequences: Stop strings.
-        use_logits: Whether logits are requested.
-        num_samples: Generations per prompt.
-        generation_grammar: Grammar that constrains the generation.
-        row: Its row of the dataset, after ``process_docs``.
-        target: The target of the task file, before its conversion to choices and
-            positions.
-    """
+    """One document: its question, its choices and which of them are correct."""
 
     query: str
+    """The question as the model gets it, without few-shot examples and instruction. The
+    whole text for a rolling log-likelihood."""
     choices: list[str]
+    """Possible answers, without delimiter; for generation the reference answers."""
     gold_index: int | list[int]
+    """Position of the correct choice, or a list of positions if several are correct."""
     instruction: str | None = None
-    images: list[Any] | None = None
-    specific: dict[str, Any] | None = None
+    """Text in front of the prompt, separate from the query."""
+    images: list[Any] | None = None  # PIL images, for vision models
+    specific: dict[str, Any] | None = None  # values that the task keeps for its metrics
     unconditioned_query: str | None = None
-    original_query: str | None = None
-    id: str = ""
-    task_name: str = ""
+    """The query without content, for PMI normalisation."""
+    original_query: str | None = None  # the text before any change
+    id: str = ""  # unique within its task
+    task_name: str = ""  # name of its task
     fewshot_samples: list[Doc] = field(default_factory=list)
+    """The few-shot examples, as documents."""
     sampling_methods: list[Any] = field(default_factory=list)
-    fewshot_sorting_class: str | None = None
-    generation_size: int | None = None
-    stop_sequences: list[str] | None = None
-    use_logits: bool = False
-    num_samples: int = 1
-    generation_grammar: Any = None
+    """Kinds of requests that are made for it."""
+    fewshot_sorting_class: str | None = None  # label for balanced few-shot sampling
+    generation_size: int | None = None  # maximum number of new tokens
+    stop_sequences: list[str] | None = None  # stop strings
+    use_logits: bool = False  # whether logits are requested
+    num_samples: int = 1  # generations per prompt
+    generation_grammar: Any = None  # grammar that constrains the generation
     row: Mapping[str, Any] = field(default_factory=dict)
+    """Its row of the dataset, after ``process_docs``."""
     target: Any = None
+    """The target of the task file, before its conversion to choices and positions."""
 
     @property
     def target_text(self) -> str:
