@@ -30,11 +30,9 @@ class ModelLike(Protocol):
     @property
     def name(self) -> str:
         """See :class:`Model`."""
-        ...
 
     def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
         """See :class:`Model`."""
-        ...
 
 
 class ByteFiles(Protocol):
@@ -42,11 +40,9 @@ class ByteFiles(Protocol):
 
     def read(self, name: str, /) -> bytes | None:
         """The content of a file; ``None`` if it cannot be read."""
-        ...
 
     def write(self, name: str, data: bytes, /) -> None:
         """Write a file if possible."""
-        ...
 
 
 class Model(ABC):
@@ -253,9 +249,7 @@ class RequestTokenizer(Protocol):
     def token_strings(self, request: Request) -> TokenStrings:
         """Return the tokens of a request before truncation. Raises ``DocumentError`` if
         the request cannot be encoded."""
-        ...
 
     def render(self, prompt: Prompt) -> str:
         """Return the prompt as rendered for the model. Raises ``DocumentError`` if
         there is no chat template, or it raises an error for the chat."""
-        ...

@@ -36,15 +36,12 @@ class NameIndex(Protocol):
 
     def find(self, name: str, near: Path) -> IndexEntry | None:
         """Return the definition of a name in a file; ``None`` if missing."""
-        ...
 
     def names(self, near: Path) -> Iterable[str]:
         """Return all names that a file may use."""
-        ...
 
     def clash(self, name: str, near: Path) -> str:
         """Return the conflict in the definition of a name, empty if missing."""
-        ...
 
 
 MOST_REPEATS = 10_000
@@ -164,15 +161,12 @@ class Rows(Protocol):
         """Unique ids of the documents to run, in order, after limit or sample. Raises
         ``TaskFileError`` if the dataset, the split or a column does not exist, or the
         first document cannot be built."""
-        ...
 
     def indices(self) -> Sequence[int]:
         """Positions of these documents in the dataset: 0, 1, 2, … unless sampled."""
-        ...
 
     def total(self) -> int:
         """Number of documents before limit or sample."""
-        ...
 
 
 @runtime_checkable
@@ -181,7 +175,6 @@ class SizedRows(Rows, Protocol):
 
     def sizes(self) -> Sequence[int]:
         """Size in bytes of the text in the selected rows, in order."""
-        ...
 
 
 class Asked(NamedTuple):

@@ -35,16 +35,13 @@ class IntervalEstimate(Protocol):
     @property
     def value(self) -> float:
         """Return the point estimate."""
-        ...
 
     @property
     def stderr(self) -> float:
         """Return the standard error, which is approximate for skewed distributions."""
-        ...
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper limit, each one-sided at this confidence."""
-        ...
 
     def p_less(self, bound: float) -> float:
         """Return the one-sided p-value of "the true value is less than the bound".
@@ -52,15 +49,12 @@ class IntervalEstimate(Protocol):
         It is below 1 - confidence exactly if the upper confidence limit is below the
         bound.
         """
-        ...
 
     def p_greater(self, bound: float) -> float:
         """Return the one-sided p-value of "the value is greater than the bound"."""
-        ...
 
     def scaled(self, factor: float) -> IntervalEstimate:
         """Return the same estimate with the sample size multiplied by this factor."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
