@@ -18,7 +18,6 @@ from pytest_evals.gates.estimate.change import paired_change
 from pytest_evals.gates.estimate.combinations import combined_change
 from pytest_evals.gates.terms import NO_VARIANCE, ChangeEstimate
 from pytest_evals.stats.averages import Labels, mean, mean_stderr
-from pytest_evals.stats.bootstrap_limits import N_RESAMPLES
 from pytest_evals.stats.interval_methods import ExactValue
 
 CONFIDENCE = 0.95
@@ -133,6 +132,8 @@ def _is_slow(how: Metric, values: Sequence[Any]) -> bool:
     """Whether resampling calls a function so often that it takes too long."""
     if how.is_mean or how.totals or how.statistic or how.number is None:
         return False
+    from pytest_evals.stats.bootstrap_limits import N_RESAMPLES  # late: it needs NumPy
+
     start = time.thread_time()
     how.number([values[at] for at in range(len(values))])  # as for a resample
     return (time.thread_time() - start) * 2 * N_RESAMPLES > _MOST_S

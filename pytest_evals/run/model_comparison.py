@@ -31,7 +31,6 @@ from pytest_evals.run.metric_changes import as_number, is_mean_of, keys_of
 from pytest_evals.run.suite import TaskRun
 from pytest_evals.stats.averages import Labels
 from pytest_evals.stats.interval_methods import holm
-from pytest_evals.stats.ranks import rank_estimates
 from pytest_evals.store.baselines import check_model_names
 from pytest_evals.store.document_pairs import firsts, values_by_key
 from pytest_evals.store.history import EarlierRun, with_tasks
@@ -311,5 +310,7 @@ def _ranks(
         clusters: Labels = clusters_of(task, first, places)
     except ValueError:
         return {}
+    from pytest_evals.stats.ranks import rank_estimates  # late: it needs NumPy
+
     ranked = rank_estimates(table, clusters)
     return dict(zip(sides, ranked, strict=True))

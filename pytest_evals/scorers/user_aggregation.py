@@ -21,7 +21,6 @@ from pytest_evals.core.metric import Estimate
 from pytest_evals.scorers import bootstrap
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, estimate
 from pytest_evals.stats import averages
-from pytest_evals.stats.bootstrap_limits import resampled_one_by_one
 
 LONGEST_S = 30.0  # time limit for the bootstrap of one function
 _LENGTHS = (2, 3, 5, 8, 101)
@@ -140,6 +139,8 @@ def _bootstrap_stderr(
     if takes_s > LONGEST_S:
         what = f"{iterations:,} resamples would take {takes_s:,.0f} s"
         return None, f"no standard error: {what}"
+
+    from pytest_evals.stats.bootstrap_limits import resampled_one_by_one  # needs NumPy
 
     number = partial(_value_or_nan, how.value)
     statistic = resampled_one_by_one(values, number)

@@ -11,17 +11,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pytest_evals.stats.interval_methods import ConfidenceInterval, NormalEstimate
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Counts = NDArray[np.float64]
-    """(B, n) how often each of n values is in a resample."""
-    Statistic = Callable[[Counts], NDArray[np.float64]]
+Counts = NDArray[np.float64]
+"""(B, n) how often each of n values is in a resample."""
+Statistic = Callable[[Counts], NDArray[np.float64]]
 
 N_REPLICATES = 4000  # at 0.95, 200 replicates are beyond each limit
 N_RESAMPLES = N_REPLICATES // 4
@@ -46,14 +45,10 @@ class Replicates:
     @property
     def stderr(self) -> float:
         """Return the standard deviation of the replicates."""
-        import numpy as np
-
         return float(np.std(self.ordered, ddof=1))
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return two one-sided confidence limits."""
-        import numpy as np
-
         low, high = np.quantile(self.ordered, [1 - confidence, confidence])
         return ConfidenceInterval(float(low), float(high))
 
@@ -76,8 +71,6 @@ def resample_sums(
     columns: Sequence[Sequence[float]], score: Callable[[Sequence[float]], float]
 ) -> Replicates:
     """Bootstrap a statistic of sums over documents."""
-    import numpy as np
-
     table = np.asarray(columns, dtype=np.float64)
     sums = _resampled_sums(table, N_REPLICATES)
     found = np.array([score(row) for row in sums.tolist()])
@@ -87,8 +80,6 @@ def resample_sums(
 def resample(n: int, statistic: Statistic, value: float) -> Replicates:
     """Bootstrap any statistic, with plain percentiles. ``statistic`` maps (B, n) counts
     of documents to the statistics of the B resamples."""
-    import numpy as np
-
     found = [statistic(counts) for counts in _resamples(n, N_RESAMPLES)]
     return Replicates(value, _ordered(np.concatenate(found)))
 
@@ -97,8 +88,6 @@ def resampled_one_by_one(
     values: Sequence[Any], number: Callable[[list[Any]], float]
 ) -> Statistic:
     """Return any function of the values as a resampled statistic."""
-    import numpy as np
-
     every = range(len(values))
 
     def statistic(counts: Counts) -> NDArray[np.float64]:
@@ -122,8 +111,6 @@ def _kept(n: int, size: int) -> Sequence[NDArray[np.uint16]]:
 
 
 def _drawn(n: int, size: int) -> Iterator[NDArray[np.intp]]:
-    import numpy as np
-
     generator = np.random.default_rng(0)
     rows = max(1, _BLOCK // n)
     starts = np.repeat(np.arange(0, rows * n, n), n)
@@ -140,8 +127,6 @@ def _resampled_sums(table: NDArray[np.float64], size: int) -> NDArray[np.float64
     The products are computed in parts so small that BLAS starts no threads: their
     synchronization costs more than they save.
     """
-    import numpy as np
-
     m, n = table.shape
     columns = np.ascontiguousarray(table.T)
     sums = []
@@ -153,8 +138,6 @@ def _resampled_sums(table: NDArray[np.float64], size: int) -> NDArray[np.float64
 
 
 def _ordered(found: NDArray[np.float64]) -> list[float]:
-    import numpy as np
-
     ordered: list[float] = np.sort(found[np.isfinite(found)]).tolist()
     return ordered
 
@@ -220,8 +203,6 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
     Raises:
         ValueError: There are fewer than two units, or they do not vary.
     """
-    import numpy as np
-
     quotients = [now] if before is None else [now, before]
     columns = np.array([side for one in quotients for side in one], dtype=np.float64)
     m, n = columns.shape
@@ -241,8 +222,6 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
 def _exact_stderr(columns: NDArray[np.float64]) -> float:
     """Return the delta method's standard error from each unit's influence, which avoids
     cancellation in sums of squares."""
-    import numpy as np
-
     influence = np.zeros(columns.shape[1])
     for sign, above, below in zip((1, -1), columns[::2], columns[1::2], strict=False):
         total = below.sum()
@@ -256,8 +235,6 @@ def _moments(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the estimate and its standard error (delta method) for each row of sums.
     ``sums``: (b, m + m * m) sums of m columns and of their products."""
-    import numpy as np
-
     above, below = sums[:, 0:m:2], sums[:, 1:m:2]
     ratios = above / below
     signs = np.array([1.0, -1.0])[: m // 2]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 _STEPS = 128  # steps of double exponential quadrature on each side of the middle
 _NODES_PER_WIDTH = 3.2  # nodes of Gauss-Legendre quadrature, per width of the integrand
@@ -31,8 +29,6 @@ def probability_not_positive(
         coefficients: (m,) the c_j.
         counts: (m,) multiplicity of each coefficient, more than 0.
     """
-    import numpy as np
-
     varying = coefficients != 0
     c, counts = coefficients[varying], counts[varying]
     if not len(c) or c.max() <= 0:
@@ -62,8 +58,6 @@ def _nodes(
     Gauss-Legendre if it is nothing after a few widths, as for many documents; else
     double exponential.
     """
-    import numpy as np
-
     for end in (10.0, 20.0, 40.0):
         if decay(end) > _NOTHING:
             at, weights = _legendre(int(_NODES_PER_WIDTH * end))
@@ -88,8 +82,6 @@ def _saddlepoint(
 ) -> tuple[float, float]:
     """Return the minimum of the moment generating function, kept away from its pole at
     0, and the width of the integrand there."""
-    import numpy as np
-
     low, high = float(1 / c.min()), float(1 / c.max())
     left, right, s = low, high, 0.0
     for _ in range(200):

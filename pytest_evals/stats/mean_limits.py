@@ -29,7 +29,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_evals.stats.averages import Labels
-from pytest_evals.stats.exponential_sums import probability_not_positive
 from pytest_evals.stats.interval_methods import (
     ConfidenceInterval,
     WidestInterval,
@@ -79,6 +78,8 @@ class GaffkeLimits:
 
     def _p_value(self, bound: float, sign: float) -> float:
         import numpy as np
+
+        from pytest_evals.stats.exponential_sums import probability_not_positive
 
         if not self.low <= bound <= self.high:
             return 0.0 if (bound < self.low) == (sign > 0) else 1.0

@@ -4,14 +4,12 @@ documents."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pytest_evals.core.comparison import ModelRank
 from pytest_evals.stats.averages import Labels
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 N_RESAMPLES = 2000
 _SEED = 0
@@ -34,8 +32,6 @@ def rank_estimates(
         clusters: The cluster of each document, drawn as a whole; ``None`` if documents
             are independent.
     """
-    import numpy as np
-
     units, times = np.unique(
         _units(np.asarray(values, dtype=np.float64), clusters),
         axis=1,
@@ -66,8 +62,6 @@ def rank_estimates(
 
 def _units(table: NDArray[np.float64], clusters: Labels) -> NDArray[np.float64]:
     """(m + 1, k): the sum of each model over each cluster, and its documents."""
-    import numpy as np
-
     if clusters is None:
         return np.vstack([table, np.ones(table.shape[1])])
     numbers = {label: n for n, label in enumerate(dict.fromkeys(clusters))}
