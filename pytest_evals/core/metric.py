@@ -140,7 +140,7 @@ class Metric:
     """Whether it is the plain mean of the values, which a count of correct answers
     determines exactly."""
     totals: Callable[[Sequence[Any]], Totals] | None = None
-    """Computes the sums from the documents' values; ``None`` if there are none."""
+    """Computes the sums from the documents' values; ``None`` if missing."""
     ratio: Ratio | None = None  # the sums as a ratio of counts, if they are one
     number: Callable[[Sequence[Any]], float] | None = None
     """Computes only the number from the documents' values; ``None`` if only
