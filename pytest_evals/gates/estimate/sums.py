@@ -22,12 +22,15 @@ from pytest_evals.stats.averages import (
     Labels,
     cluster_sums,
     clustered_stderr,
+    influences,
+    slopes_of,
 )
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     NormalEstimate,
     WidestInterval,
 )
+from pytest_evals.stats.mean_limits import bounded_mean, bounded_ratio
 
 if TYPE_CHECKING:
     from pytest_evals.stats.bootstrap_limits import Replicates
@@ -81,8 +84,6 @@ def estimate_bounded(
     values: Sequence[float], labels: Labels, ends: tuple[float, float]
 ) -> GateEstimate:
     """Limits of a mean of values in a known range."""
-    from pytest_evals.stats.mean_limits import bounded_mean
-
     spread = bounded_mean(values, low=ends[0], high=ends[1], clusters=labels)
     method = "Gaffke"
     if labels is not None:
@@ -99,8 +100,6 @@ def _effect(found: ClusteredStderr) -> str:
 def estimate_ratio(how: Ratio, totals: Totals, labels: Labels) -> GateEstimate:
     """Limits of a ratio of counts of documents, such as F1: exact if they are
     independent."""
-    from pytest_evals.stats.mean_limits import bounded_ratio
-
     counts = [*zip(*totals.columns, strict=True)]
     most = max(1.0, *map(math.fsum, counts))
     kinds = [
@@ -179,8 +178,6 @@ def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
     """The delta method, never narrower than with one more document of the kind that
     lowers or raises the number most: near the ends of its range, too few documents
     determine the variance."""
-    from pytest_evals.stats.averages import slopes_of
-
     value = score_of(totals)
     slopes = slopes_of(totals.columns, totals.score)
     worst, best = (
@@ -204,8 +201,6 @@ def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
 
 
 def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
-    from pytest_evals.stats.averages import influences
-
     deviations = influences(totals.columns, totals.score).tolist()
     n = len(deviations)
     value = score_of(totals)
