@@ -198,9 +198,9 @@ def paired(
         elif not missing:
             numbers = _numbers(group, before, now)
             sizes = {
-                task: found["sample_len"]
+                task: known["sample_len"]
                 for task in tasks
-                if (found := now.of("results", task)) and "sample_len" in found
+                if (known := now.of("results", task)) and "sample_len" in known
             }
             changes = group_estimates(numbers, tasks, estimates, sizes)
             metrics = [*_metrics(group, numbers, now, changes), *metrics]
