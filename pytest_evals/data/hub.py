@@ -70,10 +70,7 @@ def sparing_hub(*, probes: bool = False) -> Iterator[bool]:
     """Restrict the libraries to their caches in the block if the Hub was unreachable a
     short time ago, and remember that it is if the block fails for this reason.
     ``probes``: whether to find out first whether it replies at all: the libraries try
-    for minutes if the network drops packets.
-
-    Yields whether they are restricted.
-    """
+    for minutes if the network drops packets. Yields whether they are restricted."""
     hub = _servers.setdefault(_HUB, _Server())
     if probes and not (hub.has_replied or hub.is_away()):
         hub.has_replied = not _is_silent()

@@ -393,11 +393,9 @@ _VALUE = "evals_value"
 @lru_cache(maxsize=1024)
 def compile_marked(text: str, names: frozenset[str]) -> Callable[[Row, str, str], str]:
     """Return a function that renders a template and encloses text from certain values.
-
-    Its arguments are a row, the text before and the text after each insertion. A
-    number is not enclosed. Inserted text may come from one of the values if its
-    expression uses a name of them, or a variable of the template.
-    """
+    Its arguments are a row, the text before and the text after each insertion. A number
+    is not enclosed. Inserted text may come from one of the values if its expression
+    uses a name of them, or a variable of the template."""
     environment = _environment(LimitedTemplates)
     begin()
     template = environment.from_string(with_marks(environment, text, names))

@@ -18,12 +18,10 @@ from pytest_evals.prompts.fields import Field, Row, bind
 def image_reader(
     field: Field, columns: Collection[str], base: Path
 ) -> Callable[[Row], tuple[RowImage, ...]]:
-    """Return a function that reads the images of a row.
-
-    As in lm-eval 0.4.13 (``api/task.py``, ``doc_to_image``): a column, a template of a
-    Python literal, a function, or a list of these, in which ``None`` is skipped. A
-    single image is accepted as a list, and a template may render a path.
-    """
+    """Return a function that reads the images of a row. As in lm-eval 0.4.13
+    (``api/task.py``, ``doc_to_image``): a column, a template of a Python literal, a
+    function, or a list of these, in which ``None`` is skipped. A single image is
+    accepted as a list, and a template may render a path."""
     specs = field.spec if isinstance(field.spec, list) else [field.spec]
     readers = [
         bind(

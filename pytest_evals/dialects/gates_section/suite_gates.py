@@ -147,12 +147,10 @@ class SuiteGates:
         names: SuiteNames,
         left_out: Collection[str] = (),
     ) -> GateFaults:
-        """Return errors for gates that match no task or group of the session.
-
-        A task that a gates.yaml names may not be part of this session. A name that is
-        not defined in its folder or below is an error in any session. ``left_out``:
-        names in the files of these tasks that were not selected.
-        """
+        """Return errors for gates that match no task or group of the session. A task
+        that a gates.yaml names may not be part of this session. A name that is not
+        defined in its folder or below is an error in any session. ``left_out``: names
+        in the files of these tasks that were not selected."""
         known = list(tasks)
         owners: list[Task | Group] = [*known, *groups]
         sources = {one.name: Place(one.source.path) for one in owners}

@@ -234,15 +234,13 @@ def _reject_misplaced_keys(top: Section) -> None:
         if isinstance(value, str) and value.startswith("!function "):
             what = f"{key} is text, because it is quoted, and not a function"
             top.problem(key, what, f"remove the quotes: {key}: {value}")
-    for key in _DATASET_ARGUMENTS:
-        if key in top:
+        if key in _DATASET_ARGUMENTS:
             top.raw(key)
             what = f"{key} is a dataset argument, not a key of a task file"
             top.problem(key, what, f"move {key} to dataset_kwargs")
-    for key, rule in _NEWER_KEYS.items():
-        if key in top:
+        if key in _NEWER_KEYS:
             top.raw(key)
-            what = f"{key} is newer than lm-eval 0.4.13; in 0.4.13, {rule}"
+            what = f"{key} is newer than lm-eval 0.4.13; in 0.4.13, {_NEWER_KEYS[key]}"
             top.problem(key, what, "remove it")
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS
@@ -16,15 +16,12 @@ T = TypeVar("T")
 class Registered(NamedTuple):
     """Aggregations by name; default aggregations and directions by metric."""
 
-    aggregations: Mapping[str, Callable[..., Any]]
-    metric_aggregations: Mapping[str, Callable[..., Any]]
-    higher_is_better: Mapping[str, bool]
+    aggregations: dict[str, Callable[..., Any]]
+    metric_aggregations: dict[str, Callable[..., Any]]
+    higher_is_better: dict[str, bool]
 
 
-_aggregations: dict[str, Callable[..., Any]] = {}
-_metric_aggregations: dict[str, Callable[..., Any]] = {}
-_higher_is_better: dict[str, bool] = {}
-registered = Registered(_aggregations, _metric_aggregations, _higher_is_better)
+registered = Registered({}, {}, {})
 """As registered by modules of distributions; later registrations replace earlier
 ones."""
 
@@ -34,7 +31,7 @@ def register_aggregation(name: str) -> Callable[[T], T]:
 
     def register(function: T) -> T:
         assert callable(function)
-        _aggregations[name] = function
+        registered.aggregations[name] = function
         return function
 
     return register
@@ -47,12 +44,13 @@ def register_metric(**arguments: Any) -> Callable[[T], T]:
     def register(function: T) -> T:
         metric = arguments["metric"]
         if "higher_is_better" in arguments:
-            _higher_is_better[metric] = arguments["higher_is_better"]
+            registered.higher_is_better[metric] = arguments["higher_is_better"]
         if "aggregation" in arguments:
             name = arguments["aggregation"]
-            known = name not in _aggregations and name in AGGREGATIONS
-            aggregation = aggregation_function(name) if known else _aggregations[name]
-            _metric_aggregations[metric] = aggregation
+            known = registered.aggregations
+            is_ours = name not in known and name in AGGREGATIONS
+            aggregation = aggregation_function(name) if is_ours else known[name]
+            registered.metric_aggregations[metric] = aggregation
         return function
 
     return register
