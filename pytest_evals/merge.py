@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.part_command import pytest_arguments
-from pytest_evals.store.parts import PART, read_parts
+from pytest_evals.store.parts import PART, pytest_arguments, read_parts
 
 _WRONG_USE = 4
 """pytest's exit code for usage errors, which other refusals of parts have too."""
@@ -76,11 +75,8 @@ def main(prog: str, arguments: Sequence[str]) -> int:
 
 
 def _check_places(arguments: Sequence[str]) -> None:
-    """Refuse another folder than that of the jobs.
-
-    Raises:
-        StoreError: A file or folder that the jobs were given is not here.
-    """
+    """Refuse another folder than that of the jobs; ``StoreError`` if a file or folder
+    that the jobs were given is not here."""
     for argument in arguments:
         path = argument.partition("::")[0]
         if not argument.startswith("-") and path and not Path(path).exists():

@@ -34,10 +34,8 @@ from pytest_evals.store.maintenance import (
 from pytest_evals.store.parts import PARTS
 from pytest_evals.store.recovery import add_rows
 
-_SHOWN = 10
-"""Damaged rows and conflicts that are listed."""
-_TEXT = 200
-"""Characters of a reply."""
+_SHOWN = 10  # Damaged rows and conflicts that are listed
+_TEXT = 200  # Characters of a reply
 _UNITS_S = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _AGES = (("last day", 1), ("last week", 7), ("last 30 days", 30), ("last year", 365))

@@ -28,16 +28,14 @@ def chat_messages(
             message["content"] = [*_parts(message["content"], placed)]
     asked = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
     for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, asked)):
-        urls = [{"url": str(image)} for image in options.get(key, ())]
-        if not urls:
-            continue
-        parts = [{"type": "text", "text": message["content"]}]
-        if key == IMAGES:
-            parts += [{"type": "image_url", "image_url": url} for url in urls]
-        else:
-            shown = [{**url, "detail": "auto"} for url in urls]
-            parts = [{"type": "image_url", "image_url": url} for url in shown] + parts
-        message["content"] = parts
+        detail = {} if key == IMAGES else {"detail": "auto"}
+        images = [
+            {"type": "image_url", "image_url": {"url": str(image), **detail}}
+            for image in options.get(key, ())
+        ]
+        text = [{"type": "text", "text": message["content"]}]
+        if images:
+            message["content"] = text + images if key == IMAGES else images + text
     return found
 
 

@@ -1,18 +1,23 @@
 """Files of a model or tokenizer: whether two checkpoints are the same one, and whether
-a name can be loaded. Neither torch nor transformers is imported."""
+a name can be loaded; repositories of the Hub, and their download into the Hub's cache,
+from which everything is read without network. Neither torch nor transformers is
+imported."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from pytest_evals.data.hub import is_unreachable
 from pytest_evals.data.network_variables import network_fault
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local, path_of
+from pytest_evals.models.registry import KINDS
+from pytest_evals.models.spec import ModelSpec
 
 HashFile = Callable[[Path], str]
 ENDINGS = frozenset(
@@ -27,8 +32,7 @@ HASHED_BYTES = 2**26
 """Local weights up to this size are identified by content, larger ones by name, size
 and modification time: hashing takes one to three seconds per gigabyte, at each start.
 The response store caches hashes and identifies all of them by content."""
-SEEN = 2**20
-"""Bytes to hash at each end of a large file."""
+SEEN = 2**20  # Bytes to hash at each end of a large file
 
 
 def hash_file(path: Path) -> str:
@@ -41,13 +45,8 @@ def provenance(
     target: str, revision: str, hash_file: HashFile
 ) -> dict[str, Any] | None:
     """Identity of a model's or tokenizer's files: content hashes of a local folder, or
-    the commit on the Hub. ``None`` if unknown.
-
-    Args:
-        target: A folder, or a name on the Hub.
-        revision: Of the Hub; empty for the default branch.
-        hash_file: Path → hash of a file's content.
-    """
+    the commit on the Hub. ``None`` if unknown. ``revision``: of the Hub; empty for the
+    default branch."""
     if is_local(target):
         folder = Path(path_of(target))
         files = _files(folder)
@@ -79,9 +78,8 @@ def weights_hash(target: str) -> str:
     total = hashlib.sha256()
     for path in files:
         stat = path.stat()
-        mark = f"{stat.st_size} {stat.st_mtime_ns}"
-        if by_content:
-            mark = hash_file(path)
+        by_time = f"{stat.st_size} {stat.st_mtime_ns}"
+        mark = hash_file(path) if by_content else by_time
         total.update(f"{path.relative_to(folder).as_posix()} {mark}\n".encode())
     return total.hexdigest()
 
@@ -103,8 +101,8 @@ def commit_of(name: str, revision: str, kind: str = "model") -> str:
     reached; empty if it is not there either. ``kind``: ``model`` or ``dataset``."""
     if _COMMIT.fullmatch(revision):
         return revision
-    here = revision or "main"
-    return _commit_there(name, revision, kind) or _commit_here(name, here, kind)
+    there = _commit_there(name, revision, kind)
+    return there or _commit_here(name, revision or "main", kind)
 
 
 def _commit_there(name: str, revision: str, kind: str) -> str:
@@ -125,7 +123,6 @@ def _commit_there(name: str, revision: str, kind: str) -> str:
 
 
 def _commit_here(name: str, revision: str, kind: str = "model") -> str:
-    """The commit of the latest download."""
     folder = _cache_of(name, kind)
     try:
         return (folder / "refs" / revision).read_text(encoding="utf-8").strip()
@@ -182,3 +179,120 @@ def check_available(name: str, revision: str) -> None:
             "  fix: check the name on the Hub and the connection, set HF_TOKEN if "
             "the model is private, or give a folder"
         )
+
+
+_OF_WEIGHTS = ("hf", "vllm", "encoder")
+"""Kinds whose target is a model of the Hub; others need a tokenizer at most."""
+_OTHERS = ("tokenizer", "peft")  # Arguments that name further repositories
+_TIMEOUT_S = 30.0
+
+
+class Repository(NamedTuple):
+    """A repository of the Hub."""
+
+    kind: Literal["model", "dataset"]
+    name: str
+    revision: str = ""  # A branch, a tag or a commit; empty for the default branch
+
+
+class HubFiles(NamedTuple):
+    """The files of a repository that are needed."""
+
+    commit: str
+    names: Sequence[str]
+    size: int  # Bytes of all of them, 0 if unknown
+
+
+def _places(spec: ModelSpec) -> dict[str, str]:
+    """Folders and names on the Hub that opening a model reads → their revision."""
+    spec = KINDS[spec.kind].answering(spec)
+    places = {}
+    if spec.kind in _OF_WEIGHTS:
+        places[spec.target] = spec.arguments.get("revision", "")
+    for key in _OTHERS:
+        places.setdefault(spec.arguments.get(key, ""), "")
+    return places
+
+
+def model_folders(spec: ModelSpec) -> Iterator[Path]:
+    """Yield the local folders that opening a model reads."""
+    return (Path(path_of(name)) for name in _places(spec) if name and is_local(name))
+
+
+def model_repositories(spec: ModelSpec) -> Iterator[Repository]:
+    """Yield the repositories that opening a model needs; none for local folders."""
+    for name, revision in _places(spec).items():
+        if name and not is_local(name):
+            yield Repository("model", name, revision)
+
+
+def hub_files(repository: Repository) -> HubFiles:
+    """Return the files of a repository that are needed, by the Hub's API;
+    ``MissingExtraError`` if huggingface_hub is not installed, ``ModelError`` if the Hub
+    cannot be reached, or has no such repository or revision."""
+    kind, name, revision = repository
+    try:
+        info = _hub("HfApi")().repo_info(
+            name,
+            repo_type=kind,
+            revision=revision or None,
+            files_metadata=True,
+            timeout=_TIMEOUT_S,
+        )
+    except Exception as error:  # noqa: BLE001 - of four libraries
+        raise _fault(repository, error) from None
+    sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+    needed = _of_model(sizes) if kind == "model" else [*sizes]
+    return HubFiles(info.sha or "", needed, sum(sizes[one] for one in needed))
+
+
+def download(repository: Repository, files: HubFiles) -> str:
+    """Download the files into the Hub's cache, and return their folder; ``ModelError``
+    if the Hub cannot be reached."""
+    kind, name, revision = repository
+    try:
+        return str(
+            _hub("snapshot_download")(
+                name,
+                repo_type=kind,
+                revision=revision or None,
+                allow_patterns=[*files.names],
+            )
+        )
+    except Exception as error:  # noqa: BLE001 - of four libraries
+        raise _fault(repository, error) from None
+
+
+def _of_model(names: Sequence[str] | dict[str, int]) -> list[str]:
+    """Return the files that loading a model reads: one format of weights, tokenizer,
+    configuration, templates and code."""
+    every = [*names]
+    has_safetensors = any(one.endswith(".safetensors") for one in every)
+    return [
+        one
+        for one in every
+        if _ending(one) in (INNER_ENDINGS if "/" in one else ENDINGS)
+        and not (has_safetensors and one.endswith((".bin", ".bin.index.json")))
+    ]
+
+
+def _ending(name: str) -> str:
+    return "." + name.rpartition(".")[2]
+
+
+def _hub(name: str) -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        what = "a prefetched suite"
+        raise MissingExtraError(what, "huggingface_hub", "data") from None
+    return getattr(huggingface_hub, name)
+
+
+def _fault(repository: Repository, error: Exception) -> ModelError:
+    kind, name, revision = repository
+    what = f"{kind} {name!r}{f' at {revision!r}' if revision else ''}"
+    if is_unreachable(error):
+        return ModelError(f"{what}: the Hub cannot be reached, or refuses access")
+    first = str(error).strip().partition("\n")[0]
+    return ModelError(f"{what}: {first or type(error).__name__}")

@@ -14,11 +14,9 @@ PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
 
 def is_local(target: str) -> bool:
-    """Whether a target is a path here rather than a name on the Hub.
-
-    It is a path when it exists, when it is written like one, or when its first part is
-    a folder here: ``suites/tinny`` next to a folder ``suites`` is a typing mistake.
-    """
+    """Whether a target is a path here rather than a name on the Hub: when it exists,
+    when it is written like one, or when its first part is a folder here:
+    ``suites/tinny`` next to a folder ``suites`` is a typing mistake."""
     if target.startswith((".", "/", "~")) or target.count("/") > 1 or "\\" in target:
         return True
     path = Path(target)
@@ -61,20 +59,15 @@ def check_folder(target: str, needed: str = "config.json") -> None:
 
 def _nearest(path: Path, target: str, needed: str) -> str:
     """The existing path that differs only in the first missing part."""
-    there = path
-    missing: list[str] = []
-    while not os.path.exists(there) and there != there.parent:
-        missing.append(there.name)
-        there = there.parent
+    there = next((one for one in (path, *path.parents) if os.path.exists(one)), path)
+    missing = path.parts[len(there.parts) :]
     if not os.path.isdir(there):
         return ""
     names = sorted(child.name for child in there.iterdir() if os.path.isdir(child))
     models = [name for name in names if os.path.isfile(there / name / needed)]
     for known in (models, names):
-        near = nearest(missing[-1], known)
-        if near:
-            rest = [near, *reversed(missing[:-1])]
-            shown = Path(target).parents[len(missing) - 1].joinpath(*rest)
+        if near := nearest(missing[0], known):
+            shown = Path(target).parents[len(missing) - 1].joinpath(near, *missing[1:])
             return f"; did you mean {str(shown)!r}?"
     return ""
 

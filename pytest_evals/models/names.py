@@ -58,11 +58,8 @@ def derived_name(text: str) -> str:
 
 
 def read_models(texts: Sequence[str]) -> tuple[NamedModel, ...]:
-    """Return the models of the values of ``--model``.
-
-    Raises:
-        OptionError: Two have one name, or a name cannot be in a node id.
-    """
+    """Return the models of the values of ``--model``; ``OptionError`` if two have one
+    name, or a name cannot be in a node id."""
     if len(texts) == 1 and _GIVEN.match(texts[0]) is None:
         return (NamedModel("", texts[0]),)
     models = tuple(map(named, texts))
@@ -82,14 +79,13 @@ def read_models(texts: Sequence[str]) -> tuple[NamedModel, ...]:
 def _twice(one: NamedModel, other: NamedModel) -> str:
     from pytest_evals.masking.values import masked_text
 
-    shown = masked_text(one.spec)
+    shown, first = masked_text(one.spec), masked_text(other.spec)
     if one.spec == other.spec:
         return (
             f"--model={shown} is given twice\n"
             "  fix: leave one out, or name both: --model=first=… --model=second=…"
         )
     return (
-        f"two models are called {one.name!r}: {masked_text(other.spec)} and {shown}\n"
-        f"  fix: name them: --model=first={masked_text(other.spec)} "
-        f"--model=second={shown}"
+        f"two models are called {one.name!r}: {first} and {shown}\n"
+        f"  fix: name them: --model=first={first} --model=second={shown}"
     )

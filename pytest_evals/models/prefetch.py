@@ -57,12 +57,8 @@ class Prefetch(Generic[T]):
         that ``settings`` returns is active in it."""
         self._items: SimpleQueue[T | _End] = SimpleQueue()
         stop = Event()
-        thread = Thread(
-            target=_work,
-            args=(stream, self._items, stop, settings),
-            name="evals-model",
-            daemon=True,
-        )
+        given = (stream, self._items, stop, settings)
+        thread = Thread(target=_work, args=given, name="evals-model", daemon=True)
         self._stop, self._thread = stop, thread
         # Whoever forgets the iterator, or ends the process, does not leave the thread
         # behind: it is waited for, as long as the item takes that is being made.

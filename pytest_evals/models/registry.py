@@ -112,11 +112,8 @@ KINDS: Registry[ModelKind] = Registry(
 
 def parse_spec(text: str) -> ModelSpec:
     """The kind, target and arguments of a spec, ``KIND:TARGET[,NAME=VALUE…]``. The
-    target of ``serve:`` is a command, which ends at the first argument.
-
-    Raises:
-        OptionError: The text is not a spec, or its kind is unknown.
-    """
+    target of ``serve:`` is a command, which ends at the first argument. Raises
+    ``OptionError`` if the text is not a spec, or its kind is unknown."""
     kind = kind_name(text)
     ends = KINDS[kind].ends_command if kind in KINDS else None
     if ends is not None:
@@ -209,11 +206,8 @@ class ModelHook:
     def __init__(
         self, exists: Callable[[], bool], call: Callable[[str], object | None]
     ) -> None:
-        """Store the hook; it is not called here.
-
-        Args:
-            exists: Whether anybody implements the hook.
-            call: Spec → the hook's model; ``None`` to leave it to the spec's kind.
+        """Store the hook; it is not called here. ``exists``: whether anybody implements
+        it. ``call``: spec → the hook's model, ``None`` to leave it to the spec's kind.
         """
         self._exists, self._call = exists, call
         self._takes: dict[str, bool] = {}

@@ -89,11 +89,8 @@ class AnswerRule:
     top_logprobs: TopLogprobs = ()
 
     def fits(self, request: Request) -> bool:
-        """Whether this rule applies to the request.
-
-        Raises:
-            PatternLimitError: Looking for ``regex`` takes too long.
-        """
+        """Whether this rule applies to the request; ``PatternLimitError`` if looking
+        for ``regex`` takes too long."""
         prompt = _prompt(request)
         if self.continuation and not (
             isinstance(request, Loglikelihood)
@@ -144,7 +141,6 @@ class ScriptedModel(Model):
 
 
 def _check(spec: ModelSpec) -> None:
-    """Check that the answers exist."""
     for name in spec.arguments:
         raise OptionError(f"the scripted model takes no argument {name!r}")
     if spec.target not in BUILT_IN:
@@ -152,7 +148,6 @@ def _check(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """The model of a spec."""
     if spec.target in BUILT_IN:
         return ScriptedModel(str(spec), BUILT_IN[spec.target])
     rules = read_rules(spec.target)
@@ -180,8 +175,7 @@ def read_rules(target: str) -> tuple[AnswerRule, ...]:
     """The rules of a file."""
     path = Path(os.path.expanduser(target))
     if path.suffix not in (".json", ".jsonl"):
-        names = sorted(BUILT_IN)
-        hint = suggestion(target, names)
+        hint = suggestion(target, sorted(BUILT_IN))
         raise OptionError(
             f"unknown scripted model {target!r}{hint} (or a .json or .jsonl file)"
         )
@@ -193,11 +187,8 @@ def read_rules(target: str) -> tuple[AnswerRule, ...]:
     if path.suffix == ".jsonl":
         # Not `splitlines`: JSON texts may contain U+2028.
         lines = enumerate(text.split("\n"), start=1)
-        return tuple(
-            _rule(f"{target}:{n}", _json(f"{target}:{n}", line))
-            for n, line in lines
-            if line.strip()
-        )
+        places = ((f"{target}:{n}", line) for n, line in lines if line.strip())
+        return tuple(_rule(where, _json(where, line)) for where, line in places)
     found = _json(target, text)
     if not isinstance(found, dict):
         raise OptionError(f"{target} is not an object of prompts and answers")
@@ -265,11 +256,6 @@ def _echo(request: Request) -> Response:
     return _scored(request, CERTAIN if is_echo else UNLIKELY, greedy=is_echo)
 
 
-def _fail(request: Request) -> Response:
-    """Returns an error for every request."""
-    return Response(error="scripted:fail answers nothing")
-
-
 def _break(request: Request) -> Response:
     """Raises ``ModelError`` at the first request, like a model whose server is gone."""
     raise ModelError("scripted:break breaks at the first request")
@@ -278,7 +264,7 @@ def _break(request: Request) -> Response:
 BUILT_IN: Mapping[str, Callable[[Request], Response]] = {
     "first": _first,
     "echo": _echo,
-    "fail": _fail,
+    "fail": lambda request: Response(error="scripted:fail answers nothing"),
     "break": _break,
 }
 

@@ -26,17 +26,10 @@ _OF_SERVERS = re.compile(
 )
 """Names of models that only servers have, perhaps after their provider."""
 _OTHER_KINDS = {
-    "huggingface": "hf",
-    "hf-auto": "hf",
-    "transformers": "hf",
-    "accelerate": "hf",
-    "local-completions": "openai",
-    "local-chat-completions": "openai",
-    "openai-completions": "openai",
-    "openai-chat-completions": "openai",
-    "openai-chat": "openai",
-    "litellm": "openai",
-    "sglang": "openai",
+    **dict.fromkeys(("huggingface", "hf-auto", "transformers", "accelerate"), "hf"),
+    **dict.fromkeys(("local-completions", "local-chat-completions"), "openai"),
+    **dict.fromkeys(("openai-completions", "openai-chat-completions"), "openai"),
+    **dict.fromkeys(("openai-chat", "litellm", "sglang"), "openai"),
 }
 """Names of kinds in lm-eval, lighteval and others → ours."""
 _SERVERS = {
@@ -44,9 +37,12 @@ _SERVERS = {
     "lmstudio": "http://localhost:1234/v1",
     "llamacpp": "http://localhost:8080/v1",
     **dict.fromkeys(
-        ("anthropic", "azure", "bedrock", "deepseek", "gemini", "google", "groq"), ""
+        (
+            *("anthropic", "azure", "bedrock", "deepseek", "gemini", "google", "groq"),
+            *("mistral", "openrouter", "together", "vertex", "xai"),
+        ),
+        "",
     ),
-    **dict.fromkeys(("mistral", "openrouter", "together", "vertex", "xai"), ""),
 }
 """Servers and providers → the address of their API, if it is the same for all."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -65,9 +61,8 @@ class ModelSpec:
 
     def __str__(self) -> str:
         """The spec on one line without secrets; the model's name in results files."""
-        target = (
-            _shown_command(self.target) if self.is_command else _quoted(self.target)
-        )
+        show = _shown_command if self.is_command else _quoted
+        target = show(self.target)
         parts = [f"{self.kind}:{target}"]
         for name, value in self.arguments.items():
             secret = is_secret_name(name, loose=True)
@@ -93,16 +88,11 @@ def is_command(text: str) -> bool:
 def read_spec(
     text: str, kinds: Sequence[str], example: Callable[[str], str]
 ) -> ModelSpec:
-    """Parse a spec.
+    """Parse a spec; ``OptionError`` if the text is none, or its kind is unknown.
 
     Arguments are ``name=value`` after commas. A value may contain ``=``; commas inside
     quotes or brackets belong to it, and quotes around a whole value are removed.
-
-    Args:
-        example: A kind to one of its specs, for messages.
-
-    Raises:
-        OptionError: The text is not a spec, or its kind is unknown.
+    ``example``: a kind to one of its specs, for messages.
     """
     masked_text(text)  # from here on, no error repeats a secret
     head, *rest = _parts(text.strip())
@@ -141,11 +131,8 @@ def _meant(kind: str, head: str, target: str) -> str:
 
 def read_command_spec(text: str, ends: Collection[str]) -> ModelSpec:
     """Parse a spec whose target is a command, up to the first ``,NAME=`` with one of
-    these names.
-
-    Raises:
-        OptionError: The command is missing, or an argument is not ``NAME=VALUE``.
-    """
+    these names; ``OptionError`` if the command is missing, or an argument is not
+    ``NAME=VALUE``."""
     kind, _, rest = text.strip().partition(":")
     names = "|".join(map(re.escape, sorted(ends)))
     command, *given = re.split(rf",\s*(?=(?:{names})\s*=)", rest, maxsplit=1)
@@ -153,12 +140,9 @@ def read_command_spec(text: str, ends: Collection[str]) -> ModelSpec:
         raise OptionError(f"'{kind}:' names no command; write '{kind}:COMMAND'")
     masked_text(text)  # from here on, no error repeats a secret
     _shown_command(command)
-    parts = _parts(given[0]) if given else []
+    arguments = _arguments(_parts(given[0]) if given else [])
     return ModelSpec(
-        kind=kind,
-        target=command.strip(),
-        arguments=_arguments(parts),
-        is_command=True,
+        kind=kind, target=command.strip(), arguments=arguments, is_command=True
     )
 
 
@@ -177,7 +161,6 @@ def command_spec(
 
 
 def _shown_command(command: str) -> str:
-    """The command with masked secrets."""
     pieces = re.split(r"(\s+)", command)
     pieces[::2] = masked_words(pieces[::2])
     return "".join(pieces)
@@ -201,10 +184,7 @@ def _arguments(parts: list[str]) -> dict[str, str]:
 
 
 def _no_kind(
-    head: str,
-    rest: Sequence[str],
-    kinds: Sequence[str],
-    example: Callable[[str], str],
+    head: str, rest: Sequence[str], kinds: Sequence[str], example: Callable[[str], str]
 ) -> str:
     named = _OTHER_KINDS.get(head, head)
     if named in kinds:
@@ -298,19 +278,12 @@ class Arguments:
     def read(
         self, spec: ModelSpec, settings: type, refused: Mapping[str, str]
     ) -> dict[str, Any]:
-        """The values of a spec's arguments.
-
-        Args:
-            settings: A class with fields that :func:`argument` made.
-            refused: Others that users may expect → the way out.
-
-        Raises:
-            OptionError: An argument is unknown or has an invalid value.
-        """
+        """The values of a spec's arguments; ``OptionError`` if one is unknown or has an
+        invalid value. ``settings``: a class with fields that :func:`argument` made.
+        ``refused``: other arguments that users may expect → the way out."""
         readers = readers_of(settings)
-        for name in spec.arguments:
-            if name in readers:
-                continue
+        if unknown := [name for name in spec.arguments if name not in readers]:
+            name = unknown[0]
             hint = suggestion(name, readers)
             why = f": {refused[name]}" if name in refused else hint
             raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
@@ -352,13 +325,8 @@ Reader = Callable[[Arguments, str, str], Any]
 
 
 def argument(read: Reader, default: Any, *, shown: bool = True) -> Any:
-    """A field of a settings class that is an argument of specs.
-
-    Args:
-        read: Reads its value.
-        default: Its value if it is not given.
-        shown: Whether its value is part of ``repr``.
-    """
+    """A field of a settings class that is an argument of specs. ``shown``: whether its
+    value is part of ``repr``."""
     metadata = {"read": read}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata, repr=shown)

@@ -49,8 +49,7 @@ from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
-from pytest_evals.store.history import EarlierRun, last_run, read_run
-from pytest_evals.store.recorded_costs import recorded_costs
+from pytest_evals.store.history import EarlierRun, last_run, read_run, recorded_costs
 
 _SERVED = ("openai", "python")
 """Kinds of models that take no memory of this machine's devices."""

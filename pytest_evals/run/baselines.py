@@ -25,9 +25,8 @@ from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
-from pytest_evals.store.baselines import of_model, own_baseline
+from pytest_evals.store.baselines import of_model, own_baseline, stored_flip_rate
 from pytest_evals.store.document_pairs import RowsByContent, refer
-from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun, MemoryRun
 from pytest_evals.store.run_settings import Side, setting_changes
 

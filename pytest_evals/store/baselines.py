@@ -12,18 +12,27 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.doc import ALL, field_hash
 from pytest_evals.core.reference import logprobs_in
 from pytest_evals.errors import OptionError, StoreError, suggestion
-from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
-from pytest_evals.store.flip_rates import NOISE
+from pytest_evals.store.files import (
+    append_lines,
+    make_base,
+    make_folder,
+    read_json,
+    write_json,
+)
 from pytest_evals.store.history import EarlierRun, load_run, read_run
 from pytest_evals.store.parts import PARTS
+from pytest_evals.store.schema import SCHEMAS, schema_fault
 
+NOISE = "noise.json"
+"""Measured flip rates between two runs of one model, in the folder of a baseline."""
 _OPTION = "--evals-save-baseline"
 _LEFT_OUT = frozenset(
     {"arguments", "doc", "filtered_resps", "resps", "tokens", "exchanges"}
@@ -32,11 +41,8 @@ _LEFT_OUT = frozenset(
 
 
 def check_name(name: str) -> str:
-    """Return a baseline name that is valid on every file system.
-
-    Raises:
-        ValueError: It contains other characters.
-    """
+    """Return a baseline name that is valid on every file system; ``ValueError`` if it
+    contains other characters."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         free = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:100]
         hint = f"; write {free}" if free else ""
@@ -50,11 +56,8 @@ def of_model(name: str, model: str) -> str:
 
 
 def check_model_names(name: str, models: Sequence[str]) -> None:
-    """Check the names under which the runs of several models are saved.
-
-    Raises:
-        OptionError: One is too long, or two are equal.
-    """
+    """Check the names under which the runs of several models are saved; ``OptionError``
+    if one is too long, or two are equal."""
     seen: dict[str, str] = {}
     for model in models:
         saved = of_model(name, model)
@@ -99,11 +102,8 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
 
 
 def check_replaceable(base: Path, name: str) -> None:
-    """Check that an existing baseline with this name may be replaced.
-
-    Raises:
-        StoreError: It has another schema version.
-    """
+    """Check that an existing baseline with this name may be replaced; ``StoreError`` if
+    it has another schema version."""
     try:
         fault = load_run(base / "baselines" / name).schema_fault if name else ""
     except StoreError:  # it does not exist or is damaged
@@ -113,14 +113,8 @@ def check_replaceable(base: Path, name: str) -> None:
 
 
 def save_baseline(base: Path, name: str, run: EarlierRun) -> Path:
-    """Save a run as a baseline, replacing one with the same name.
-
-    Returns:
-        The folder of the baseline.
-
-    Raises:
-        StoreError: It cannot be written; an existing baseline is left unchanged.
-    """
+    """Save a run as a baseline, replacing one with the same name; return its folder.
+    ``StoreError`` if it cannot be written: an existing baseline is left unchanged."""
     check_replaceable(base, name)
     make_base(base)
     folder = base / "baselines"
@@ -149,16 +143,11 @@ def _write(run: EarlierRun, folder: Path) -> None:
         reads = {field for row in rows for field in row.get("reads") or ()}
         if not reads and any("reads" in row for row in rows):
             reads = {ALL}  # code got the row and was not seen to read it
-        lines = [
-            json.dumps(
-                {**without_contents(row), **_fields(row, reads)}, ensure_ascii=False
-            )
-            for row in rows
-        ]
+        kept = ({**without_contents(row), **_fields(row, reads)} for row in rows)
+        lines = [json.dumps(row, ensure_ascii=False) for row in kept]
         append_lines(folder / Path(files[task]).name, lines, _OPTION)
-    results = {
-        k: v for k, v in run.results.items() if k not in ("options", "comparison")
-    }
+    left_out = ("options", "comparison")
+    results = {k: v for k, v in run.results.items() if k not in left_out}
     write_json(folder / "results.json", results, _OPTION)
 
 
@@ -190,3 +179,67 @@ def _replace(draft: Path, place: Path) -> None:
             old.rename(place)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
+    """Write the flip rates of tasks next to a baseline; those of other tasks are kept.
+    ``noise``: for each task and key of a metric, ``flip_rate``, or ``mean_square`` for
+    answers that are not correct or wrong, and other measurements.
+
+    Raises:
+        StoreError: It cannot be written, or has another schema version.
+    """
+    known = {
+        **_flip_rates(folder / NOISE),
+        "schema_version": SCHEMAS["results"].current,
+    }
+    write_json(folder / NOISE, {**known, **noise}, "--evals-repeatability")
+
+
+def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None:
+    """Return the fraction of answers that flip between two runs, or the mean squared
+    change of other numbers; ``None`` if it was not measured.
+
+    Args:
+        name: The baseline to read first; then the others, the latest first.
+        key: Metric and filter; any filter if it is the metric alone.
+    """
+    for folder in _with_flip_rates(base, name):
+        try:
+            numbers = _flip_rates(folder / NOISE).get(task)
+        except StoreError:  # reported when it is written again
+            continue
+        for known, found in numbers.items() if isinstance(numbers, dict) else ():
+            if isinstance(found, dict) and key in (known, known.partition(",")[0]):
+                rate = _rate(found)
+                if rate is not None:
+                    return rate
+    return None
+
+
+def _rate(found: Mapping[str, Any]) -> float | None:
+    for name, most in (("flip_rate", 1.0), ("mean_square", sys.float_info.max)):
+        value = found.get(name)
+        if isinstance(value, int | float) and 0 <= value <= most:
+            return float(value)
+    return None
+
+
+def _with_flip_rates(base: Path, name: str) -> Iterator[Path]:
+    folder = base / "baselines"
+    if name:
+        yield folder / name
+    try:
+        others = [path.parent for path in folder.glob(f"*/{NOISE}")]
+        others.sort(key=lambda one: -(one / NOISE).stat().st_mtime)
+    except OSError:  # reported where results are written
+        return
+    yield from others
+
+
+def _flip_rates(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    fault = schema_fault("results", found.get("schema_version"), path)
+    if fault:
+        raise StoreError(fault)
+    return found

@@ -11,12 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.completeness import (
-    last_row,
-    n_recorded,
-    n_rows_lost,
-    record_last_row,
-)
 from pytest_evals.store.database import (
     abandon,
     connect,
@@ -26,7 +20,15 @@ from pytest_evals.store.database import (
     set_aside,
 )
 from pytest_evals.store.files import make_base
-from pytest_evals.store.recovery import Values, copy_intact, rows_since
+from pytest_evals.store.recovery import (
+    Values,
+    copy_intact,
+    last_row,
+    n_recorded,
+    n_rows_lost,
+    record_last_row,
+    rows_since,
+)
 
 T = TypeVar("T")
 
@@ -43,18 +45,13 @@ class StoreFile:
     def __init__(
         self, path: Path, model: bytes, fingerprint: str, *, writes: bool
     ) -> None:
-        """Open the file; create it if responses are to be written.
-
-        Args:
-            model: Hash of the model.
-            fingerprint: What it is the hash of, as JSON.
-        """
+        """Open the file; create it if responses are to be written. ``model``: hash of
+        the ``fingerprint``, which is JSON."""
         self.path, self._hash, self._fingerprint = path, model, fingerprint
         self._writes = writes
         self.notes: list[str] = []
         self.fault = ""
-        self.failed_at = 0.0
-        """Monotonic time of the fault."""
+        self.failed_at = 0.0  # Monotonic time of the fault
         # One connection for the thread that asks and for the one that writes.
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -69,10 +66,8 @@ class StoreFile:
         return self._connection is not None
 
     def tried(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return the result of a database action; ``None`` after a disk error.
-
-        A damaged database is moved aside, and the action is retried on a new one.
-        """
+        """Return the result of a database action; ``None`` after a disk error. A
+        damaged database is moved aside, and the action is retried on a new one."""
         with self.lock:
             for _ in range(2):
                 if self._connection is None:
@@ -87,11 +82,8 @@ class StoreFile:
             return None
 
     def model(self, connection: sqlite3.Connection) -> int:
-        """Return the model's id, and add the model if it is missing.
-
-        Raises:
-            sqlite3.Error: It cannot be added.
-        """
+        """Return the model's id, and add the model if it is missing; ``sqlite3.Error``
+        if it cannot be added."""
         if self._model is None:
             connection.execute(
                 "INSERT OR IGNORE INTO models (hash, fingerprint) VALUES (?, ?)",
@@ -103,11 +95,8 @@ class StoreFile:
         return self._model
 
     def follow(self) -> list[Values]:
-        """Open the file again if it was removed or replaced.
-
-        Returns:
-            The rows of this run in the file that was open, to be written again.
-        """
+        """Open the file again if it was removed or replaced; return the rows of this
+        run in the file that was open, to be written again."""
         old = self._connection
         if old is None or self._is_in_place():
             return []
@@ -131,13 +120,11 @@ class StoreFile:
             return
         try:
             self._connect()
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OSError, StoreError) as error:
             if is_damage(error, self.path):
                 self._replace(error)
             else:
                 self._give_up(error)
-        except (OSError, StoreError) as error:
-            self._give_up(error)
 
     def close(self) -> None:
         """Close the file."""

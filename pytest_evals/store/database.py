@@ -7,7 +7,7 @@ import ctypes
 import os
 import secrets
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -15,28 +15,19 @@ from urllib.parse import quote
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 
 _SCHEMA = SCHEMAS["responses"].current
-APPLICATION = 0x65766C73
-"""``evls``: SQLite's application id of our files."""
-BUSY_S = 60.0
-"""Seconds that a process waits for other writers."""
+APPLICATION = 0x65766C73  # ``evls``: SQLite's application id of our files
+BUSY_S = 60.0  # Seconds that a process waits for other writers
 _CAUSES_OUTSIDE = frozenset(
     {
-        sqlite3.SQLITE_AUTH,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_INTERRUPT,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOLFS,
-        sqlite3.SQLITE_PERM,
+        *(sqlite3.SQLITE_AUTH, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN),
+        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR),
+        *(sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_PERM),
         sqlite3.SQLITE_PROTOCOL,
     }
 )
 """Primary result codes of locks, permissions and disks: the file may be intact."""
 INDEX = "sqlite_autoindex_responses_1"
-COUNT = "-count"
-"""Suffix of the file with the number of the last row that was written."""
+COUNT = "-count"  # Suffix of the file with the number of the last row that was written
 _BESIDE = ("-wal", "-shm", COUNT)
 """Suffixes of the files next to a store; SQLite keeps the first two while it is open,
 or was not closed."""
@@ -96,19 +87,13 @@ def is_damage(error: Exception, path: Path) -> bool:
 
 
 def create(path: Path) -> None:
-    """Create an empty store, unless the file exists.
-
-    It is created under a temporary name and then renamed, so processes that start at
-    the same time all find the same complete file.
-
-    Raises:
-        OSError: It cannot be created.
-        sqlite3.OperationalError: As before.
-    """
+    """Create an empty store, unless the file exists; ``OSError`` or
+    ``sqlite3.OperationalError`` if that fails. It is created under a temporary name and
+    then renamed, so processes that start at the same time all find the same complete
+    file."""
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        connection = sqlite3.connect(draft, isolation_level=None)
-        try:
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_SCHEMA}")
             connection.executescript(_TABLES)
@@ -116,23 +101,16 @@ def create(path: Path) -> None:
             # in a log beside it. Where the file system cannot do it, SQLite stays with
             # its usual journal.
             connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
-        with suppress(FileExistsError):
-            _put(draft, path)
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not path.exists():
+                draft.rename(path)
     finally:
         for ending in ("", *_BESIDE, "-journal"):
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
-
-
-def _put(draft: Path, path: Path) -> None:
-    try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if not path.exists():
-            draft.rename(path)
 
 
 def own_place(path: Path) -> Path:
@@ -151,11 +129,8 @@ def other_schema(path: Path) -> str:
     try:
         # SQLite reads the head: closing a file of our own would drop the locks that
         # other connections of this process hold on it (POSIX), and so lose their rows.
-        connection = _connection(path, "immutable=1")
-        try:
+        with closing(_connection(path, "immutable=1")) as connection:
             application, schema = _version(connection)
-        finally:
-            connection.close()
     except (sqlite3.Error, UnicodeDecodeError):
         return ""
     fault = schema_fault("responses", schema, path)
@@ -181,12 +156,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
     """Open a store, also a truncated one; the table of uses is empty if it is missing
-    or damaged. The file is not changed.
-
-    Raises:
-        DamagedError: It is not a store of this version.
-        sqlite3.Error: It cannot be opened or read.
-    """
+    or damaged. The file is not changed. Raises ``DamagedError`` if it is not a store of
+    this version, ``sqlite3.Error`` if it cannot be opened or read."""
     try:
         connection = _open(path, "mode=ro", is_whole=False)
     except sqlite3.OperationalError:
@@ -216,11 +187,10 @@ def _open(path: Path, mode: str, *, is_whole: bool = True) -> sqlite3.Connection
         # damaged.
         connection.execute("PRAGMA synchronous = NORMAL")
         _check(connection, path, f"INDEXED BY {INDEX}" if is_whole else "")
-    except UnicodeDecodeError:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         connection.close()
-        raise DamagedError("the schema is malformed") from None
-    except sqlite3.Error:
-        connection.close()
+        if isinstance(error, UnicodeDecodeError):
+            raise DamagedError("the schema is malformed") from None
         raise
     return connection
 
@@ -239,7 +209,6 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _version(connection: sqlite3.Connection) -> tuple[object, object]:
-    """Return the application id and the schema version of a file."""
     ((application,),) = connection.execute("PRAGMA application_id").fetchall()
     ((schema,),) = connection.execute("PRAGMA user_version").fetchall()
     return application, schema
@@ -261,26 +230,22 @@ def _check(connection: sqlite3.Connection, path: Path, index: str) -> None:
 
 def set_aside(path: Path) -> Path:
     """Move a store and the files that belong to it aside; the store itself may be
-    missing.
-
-    Returns:
-        Its new path.
-
-    Raises:
-        OSError: It cannot be moved.
-    """
+    missing. Returns its new path; ``OSError`` if it cannot be moved."""
     when = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     place = path.with_name(f"{path.stem}-set-aside-{when}{path.suffix}")
     n = 1
-    while any(place.with_name(place.name + end).exists() for end in ("", *_BESIDE)):
+    while any(map(Path.exists, _with_beside(place))):
         n += 1
         place = place.with_name(f"{path.stem}-set-aside-{when}-{n}{path.suffix}")
-    for ending in ("", *_BESIDE):
+    for old, new in zip(_with_beside(path), _with_beside(place), strict=True):
         with suppress(FileNotFoundError):
-            path.with_name(path.name + ending).rename(
-                place.with_name(place.name + ending)
-            )
+            old.rename(new)
     return place
+
+
+def _with_beside(path: Path) -> list[Path]:
+    """The path of a store and of the files next to it."""
+    return [path.with_name(path.name + ending) for ending in ("", *_BESIDE)]
 
 
 def has_log(path: Path) -> bool:

@@ -8,14 +8,7 @@ equal those of the baseline; other fields of the rows may differ.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import (
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import not_
@@ -128,7 +121,6 @@ def _refused(name: str, why: str, fix: str) -> Reference:
 
 
 def _counts(row: Row) -> bool:
-    """Return whether a document may have scores that count."""
     return row.get("status") in ("scored", "unscored") and not row.get("excluded")
 
 
@@ -169,7 +161,7 @@ def pair_documents(
     documents in order."""
     left, rows = dict(enumerate(old)), [*new]
     found: dict[int, Row] = {}
-    for key in (_content, _asked_with_id, _asked, _id):
+    for key in (_content, _asked_with_id, _asked, lambda row: row.get("id")):
         waiting: dict[Hashable, deque[int]] = {}
         for number, row in left.items():
             if (content := key(row)) is not None:
@@ -232,10 +224,6 @@ def _asked(row: Row) -> Hashable:
 def _asked_with_id(row: Row) -> Hashable:
     asked = _asked(row)
     return None if asked is None else (asked, row.get("id"))
-
-
-def _id(row: Row) -> Hashable:
-    return row.get("id")
 
 
 def complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:

@@ -21,15 +21,13 @@ FOLDER = "cache/encoded"
 _OPTION = "--evals-dir"
 MOST_BYTES = 2**28
 """Maximum size of all files; 14,042 documents with 5 examples take about 10 MB."""
-UNUSED_S = 30 * 86_400
-"""Seconds without a use after which a file is deleted."""
+UNUSED_S = 30 * 86_400  # Seconds without a use after which a file is deleted
 
 
 class EncodedFile(NamedTuple):
     """A file of the folder."""
 
-    used: float
-    """Unix time of its last use."""
+    used: float  # Unix time of its last use
     size: int
     path: Path
 
@@ -41,16 +39,15 @@ class EncodedFiles:
         """Creates no folder."""
         self._base, self._folder = base, base / FOLDER
         self._reads, self._writes = reads, True
-        self._n_free = 0
-        """Bytes that may be written until old files are deleted."""
+        self._n_free = 0  # Bytes that may be written until old files are deleted
 
     def read(self, name: str, /) -> bytes | None:
         """Return the content of a file, and note its use; ``None`` if it cannot be
         read."""
         if not self._reads:
             return None
+        path = self._folder / name
         try:
-            path = self._folder / name
             data = path.read_bytes()
             os.utime(path)
         except OSError:

@@ -18,6 +18,7 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.registry import hidden
+from pytest_evals.store.schema import SCHEMAS, Kind, schema_fault
 
 _IGNORE = """\
 # Results of pytest-model-evals. Baselines are meant to be committed, the rest is not.
@@ -30,12 +31,8 @@ _IGNORE = """\
 def write_json(
     path: Path, data: Mapping[str, Any], option: str = "--evals-json"
 ) -> None:
-    """Write strict JSON atomically, and create its folders.
-
-    Args:
-        path: The file. A device or a pipe such as ``/dev/stdout`` is written to
-            directly.
-        option: The option that sets the path, for messages.
+    """Write strict JSON atomically, and create its folders; a device or a pipe such as
+    ``/dev/stdout`` is written to directly. ``option``: sets the path, for messages.
 
     Raises:
         StoreError: The disk is full, or the path is not writable.
@@ -50,15 +47,8 @@ def write_json(
 def replace_text(
     path: Path, text: str, option: str, *, shown: Path | None = None
 ) -> None:
-    """Replace the content of a file atomically.
-
-    Args:
-        option: The option that sets the path, for messages.
-        shown: The name of the file in messages.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Replace the content of a file atomically; ``StoreError`` if it cannot be written.
+    ``option``: sets the path, for messages. ``shown``: name of the file in messages."""
     raw = hidden(text).encode("utf-8", "backslashreplace")
     replace_bytes(path, [raw], option, shown)
 
@@ -67,10 +57,7 @@ def replace_bytes(
     path: Path, chunks: Iterable[bytes], option: str, shown: Path | None = None
 ) -> None:
     """Write a file like :func:`replace_text`, in pieces that are written as they are.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    Raises ``StoreError`` if it cannot be written."""
     try:
         if _is_special(path):
             _write(path, os.O_WRONLY, chunks)
@@ -90,14 +77,10 @@ def replace_bytes(
 
 
 def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
-    """Append lines, given without line breaks; all of them or none.
-
-    Raises:
-        StoreError: They cannot be written.
-    """
-    raw = hidden("".join(f"{line}\n" for line in lines)).encode(
-        "utf-8", "backslashreplace"
-    )
+    """Append lines, given without line breaks; all of them or none. Raises
+    ``StoreError`` if they cannot be written."""
+    text = "".join(f"{line}\n" for line in lines)
+    raw = hidden(text).encode("utf-8", "backslashreplace")
     try:
         with path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
@@ -112,27 +95,19 @@ def append_lines(path: Path, lines: Iterable[str], option: str) -> None:
 
 
 def make_folder(path: Path, option: str) -> bool:
-    """Create a folder and its parents; it may exist.
-
-    Returns:
-        Whether it is empty.
-
-    Raises:
-        StoreError: It cannot be created or read.
-    """
+    """Create a folder and its parents; it may exist. Returns whether it is empty;
+    ``StoreError`` if it cannot be created or read."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         return not any(path.iterdir())
     except (OSError, ValueError) as error:
-        raise _cannot("make the folder", path, error, option) from error
+        raise cannot_write(path, error, option, "make the folder") from error
 
 
-def cannot_write(path: Path, error: Exception, option: str) -> StoreError:
+def cannot_write(
+    path: Path, error: Exception, option: str, what: str = "write"
+) -> StoreError:
     """Return the error for a file or folder that is not writable."""
-    return _cannot("write", path, error, option)
-
-
-def _cannot(what: str, path: Path, error: Exception, option: str) -> StoreError:
     return StoreError(
         f"cannot {what} {str(path)!r}: {_why(path, error)}\n"
         f"  fix: make room or make it writable, or choose another place with {option}"
@@ -177,14 +152,9 @@ def _write_all(descriptor: int, raw: bytes) -> None:
 
 
 def make_base(base: Path, option: str = "--evals-dir") -> None:
-    """Create the folder if it does not exist, with its own ``.gitignore``.
-
-    If the folder contains other files, it belongs to the user, and no ``.gitignore`` is
-    added.
-
-    Raises:
-        StoreError: It cannot be created.
-    """
+    """Create the folder if it does not exist, with its own ``.gitignore``;
+    ``StoreError`` if it cannot be created. If it contains other files, it belongs to
+    the user, and no ``.gitignore`` is added."""
     if make_folder(base, option):
         replace_text(base / ".gitignore", _IGNORE, option)
 
@@ -196,6 +166,22 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if it cannot be read."""
+    path = base / "cache" / name
+    found = read_json(path)
+    return {} if schema_fault(kind, found.pop("schema_version", None), path) else found
+
+
+def write_cache(base: Path, name: str, kind: Kind, data: Mapping[str, Any]) -> None:
+    """Write a JSON object to a file atomically; ``StoreError`` if it cannot be
+    written."""
+    make_base(base)
+    make_folder(base / "cache", "--evals-dir")
+    versioned = {"schema_version": SCHEMAS[kind].current, **data}
+    replace_text(base / "cache" / name, json.dumps(versioned), "--evals-dir")
 
 
 def shown_size(n: int) -> str:

@@ -31,8 +31,7 @@ _OPTION = "--evals-dir"
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
 _DOC_ID = re.compile(rb'\{"doc_id": ?(\d+)')
-_LINES = 1024
-"""Lines of a samples file that are written at once."""
+_LINES = 1024  # Lines of a samples file that are written at once
 _LONGEST = 120
 """Maximum bytes of a model or a task in a file name; file systems allow 255, some
 fewer."""
@@ -46,14 +45,9 @@ class RunFolder:
     def __init__(
         self, base: Path, model: str, started: float, place: Path | None = None
     ) -> None:
-        """Choose the folder; it is created with the first file.
-
-        Args:
-            model: The model's spec; the folder is named after the last part of its
-                path, without arguments.
-            started: Unix time; the folder's name has it in UTC.
-            place: This folder instead.
-        """
+        """Choose the folder, ``place`` or one that is named after the time in UTC and
+        the last part of the path in the model's spec; it is created with the first
+        file. ``started``: Unix time."""
         self._base, self._place = base, place
         when = datetime.fromtimestamp(started, UTC)
         self._name = f"{when:%Y%m%d-%H%M%S}-{_model_name(model)}"
@@ -87,45 +81,30 @@ class RunFolder:
         append_lines(self._made() / name, lines, _OPTION)
 
     def sort_samples(self, replaced: Mapping[str, Mapping[int, int]]) -> None:
-        """Sort the lines of each file by ``doc_id``. ``replaced``: task → documents
-        that were written several times, with the number of their last lines, which are
-        kept.
-
-        Raises:
-            StoreError: A file cannot be read or replaced; it is left unchanged.
-        """
+        """Sort the lines of each file by ``doc_id``; ``StoreError`` if one cannot be
+        read or replaced, which is left unchanged. ``replaced``: task → documents that
+        were written several times, with the number of their last lines, which are
+        kept."""
         for task, name in self._files.items():
             path = self._made() / name
             try:
                 with path.open("rb") as stream:
-                    replace_bytes(
-                        path, _sorted_lines(stream, replaced.get(task, {})), _OPTION
-                    )
+                    lines = _sorted_lines(stream, replaced.get(task, {}))
+                    replace_bytes(path, lines, _OPTION)
             except OSError as error:
                 raise StoreError(f"cannot read {str(path)!r}: {error}") from error
 
     def write_results(self, results: Mapping[str, Any]) -> None:
-        """Write ``results.json`` atomically; it replaces an earlier one.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write ``results.json`` atomically; it replaces an earlier one. Raises
+        ``StoreError`` if it cannot be written."""
         self.write("results.json", results)
 
     def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Write a JSON file atomically.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write a JSON file atomically; ``StoreError`` if it cannot be written."""
         write_json(self._made() / name, data, _OPTION)
 
     def write_file(self, name: str, content: bytes) -> None:
-        """Write another file of the run.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write another file of the run; ``StoreError`` if it cannot be written."""
         replace_bytes(self._made() / name, [content], _OPTION)
 
     def _file(self, task: str) -> str:
@@ -235,11 +214,7 @@ class SampleLines:
     """The lines of a samples file by document; only their places are in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Read the places.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
+        """Read the places; ``OSError`` if the file cannot be read."""
         self._stream = path.open("rb")
         self._ends = array("q", [0])
         self._lines: dict[int, list[int]] = {}

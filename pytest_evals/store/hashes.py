@@ -15,19 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.cache import read_cache, write_cache
+from pytest_evals.store.files import read_cache, write_cache
 
 NAME = "hashes.json"
-SETTLED_S = 5.0
-"""Seconds after which a change is visible in the timestamps."""
+SETTLED_S = 5.0  # Seconds after which a change is visible in the timestamps
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return the SHA-256 of a file, in hexadecimal; ``OSError`` if it cannot be
+    read."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -41,18 +37,17 @@ class FileHashes:
         self._known: dict[str, object] = read_cache(base, NAME, "hashes")
 
     def __call__(self, path: Path) -> str:
-        """Return the hash of a file's content, in hexadecimal.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """Return the hash of a file's content, in hexadecimal; ``OSError`` if it cannot
+        be read."""
         name = str(path.resolve())
         mark = _mark(path)
         match self._known.get(name):
             case [list() as known, str() as digest] if known == mark:
                 return digest
         digest = file_hash(path)
-        if mark == _mark(path) and _is_settled(path):
+        *_, changed, status_changed = after = _mark(path)
+        age_s = time.time() - max(changed, status_changed) / 1e9
+        if mark == after and age_s > SETTLED_S:
             self._remember({name: [mark, digest]})
         return digest
 
@@ -68,8 +63,3 @@ class FileHashes:
 def _mark(path: Path) -> list[int]:
     stat = path.stat()
     return [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-
-
-def _is_settled(path: Path) -> bool:
-    stat = path.stat()
-    return time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED_S

@@ -4,7 +4,8 @@ full disk, is a missing document."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,10 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.schema import schema_fault
 
 RESULTS = "results.json"
+_ROW = re.compile(rb'\{"doc_id": ?\d+, ?"id": ?("(?:[^"\\\\]|\\\\.)*")')
+_TOKENS = re.compile(rb'"tokens": ?\{"prompt": ?(\d+), ?"answer": ?(\d+)')
+BYTES = 4  # Bytes of text a token has about
+GENERATED = 16  # Tokens of a prompt that take about as long as one generated token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +43,7 @@ class EarlierRun:
 
     def rows(self, task: str) -> Iterator[dict[str, Any]]:
         """Yield one row for each document of a task: the first one if filters produce
-        several.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        several. Raises ``StoreError`` if the file cannot be read."""
         seen: set[object] = set()
         for row in self.all_rows(task):
             if row["doc_id"] not in seen:
@@ -50,11 +51,8 @@ class EarlierRun:
                 yield row
 
     def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
-        """Yield a task's documents, with one row for each filter.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Yield a task's documents, with one row for each filter; ``StoreError`` if the
+        file cannot be read."""
         path = self.samples_file(task)
         if path is None:
             return
@@ -114,11 +112,8 @@ class MemoryRun(EarlierRun):
 
 
 def read_run(path: Path) -> EarlierRun:
-    """Return the run in a folder.
-
-    Raises:
-        StoreError: It does not exist, cannot be read, or has another schema version.
-    """
+    """Return the run in a folder; ``StoreError`` if it does not exist, cannot be read,
+    or has another schema version."""
     run = load_run(path)
     if run.schema_fault:
         raise StoreError(run.schema_fault)
@@ -126,11 +121,8 @@ def read_run(path: Path) -> EarlierRun:
 
 
 def load_run(path: Path) -> EarlierRun:
-    """Return the run in a folder, for any schema version.
-
-    Raises:
-        StoreError: It does not exist or cannot be read.
-    """
+    """Return the run in a folder, for any schema version; ``StoreError`` if it does not
+    exist or cannot be read."""
     place = path / RESULTS
     try:
         found = json.loads(place.read_bytes())
@@ -225,11 +217,8 @@ def _by_folder(nodeid: str) -> str:
 
 def last_run(base: Path, model: str) -> EarlierRun | None:
     """Return the newest readable run of a model that is not a part; ``None`` if
-    missing. ``model``: the ``--model`` option, as stored in results files.
-
-    Raises:
-        StoreError: It has another schema version.
-    """
+    missing. ``model``: the ``--model`` option, as stored in results files. Raises
+    ``StoreError`` if it has another schema version."""
     for run in _stored(base):
         options = run.results.get("options")
         if isinstance(options, dict) and options.get("model") == model:
@@ -268,3 +257,37 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
     whole = isinstance(row, dict) and "doc_id" in row and "id" in row
     return row if whole else None
+
+
+def recorded_costs(run: EarlierRun, tasks: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Task → id of a document → its cost, in the unit of sizes of rows (bytes of a
+    prompt), by which shards are cut. Only documents with generated tokens have one: of
+    the others, the size of the row is as good, and is known without reading a file."""
+    found = {}
+    for task in tasks:
+        if (path := run.samples_file(task)) is not None and (costs := _costs(path)):
+            found[task] = costs
+    return found
+
+
+def _costs(path: Path) -> dict[str, int]:
+    costs: dict[str, int] = {}
+    with suppress(OSError), path.open("rb") as lines:
+        for line in lines:
+            if not costs and not _generates(line):
+                return {}
+            row, tokens = _ROW.match(line), _TOKENS.findall(line)
+            if row and tokens:  # a row of a dataset may have such a field: ours is last
+                prompt, answer = map(int, tokens[-1])
+                costs[json.loads(row[1])] = BYTES * (prompt + GENERATED * answer)
+    return costs
+
+
+def _generates(line: bytes) -> bool:
+    """Whether a document was sent as a generation, or in several requests."""
+    try:
+        row = json.loads(line)
+        sent = row["arguments"].get("gen_args_0", {}).get("arg_1")
+    except (ValueError, RecursionError, KeyError, AttributeError, TypeError):
+        return False
+    return isinstance(sent, dict) or bool(row.get("exchanges"))

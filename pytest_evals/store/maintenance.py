@@ -1,7 +1,7 @@
 """The stored responses as a whole: sizes, checks, pruning, merging and export. All of
 it is safe while runs use the store: rows are deleted and added in short transactions.
 
-A row's number counts all writes (``completeness``), so the last row is never deleted,
+A row's number counts all writes (``recovery``), so the last row is never deleted,
 and the count is written again when the file was packed.
 """
 
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.completeness import n_rows_lost, record_last_row
 from pytest_evals.store.database import (
     INDEX,
     READ_USES,
@@ -29,17 +28,22 @@ from pytest_evals.store.database import (
     own_place,
 )
 from pytest_evals.store.files import make_base
-from pytest_evals.store.recovery import AT_ONCE, readable_models, readable_rows
+from pytest_evals.store.recovery import (
+    AT_ONCE,
+    last_row,
+    n_rows_lost,
+    readable_models,
+    readable_rows,
+    record_last_row,
+)
 from pytest_evals.store.responses import NAME
 from pytest_evals.store.rows import ModelRow, ResponseRow
 
-UNKNOWN = "(unknown)"
-"""Name of a missing model or task."""
+UNKNOWN = "(unknown)"  # Name of a missing model or task
 _NO_MODEL = "the model is missing, so the key cannot be checked"
 _NAMES = ("kind", "python", "given", "serve", "model", "pretrained", "name", "dtype")
 """Keys of fingerprints that name a model."""
-PER_ROW = 160
-"""Bytes of a row besides its texts: keys, checksum, indices and uses."""
+PER_ROW = 160  # Bytes of a row besides its texts: keys, checksum, indices and uses
 
 
 class StoredRow(NamedTuple):
@@ -47,24 +51,16 @@ class StoredRow(NamedTuple):
 
     number: int
     key: bytes
-    model: str
-    """Description of its model, for people."""
-    task: str
-    """The task that used it last; empty if unknown."""
-    stored: float
-    """Unix time at which it was stored."""
-    used: float
-    """Unix time of its last use."""
-    size: int
-    """Bytes in the file, about."""
+    model: str  # Description of its model, for people
+    task: str  # The task that used it last; empty if unknown
+    stored: float  # Unix time at which it was stored
+    used: float  # Unix time of its last use
+    size: int  # Bytes in the file, about
 
 
 def store_path(base: Path) -> Path:
-    """Return the file of stored responses in a results folder, or the file itself.
-
-    Raises:
-        StoreError: It does not exist.
-    """
+    """Return the file of stored responses in a results folder, or the file itself;
+    ``StoreError`` if it does not exist."""
     given = base if base.is_file() else base / NAME
     path = own_place(given)
     if path.is_file():
@@ -79,11 +75,8 @@ def store_path(base: Path) -> Path:
 
 @contextmanager
 def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open a store that exists; to read, also a damaged one.
-
-    Raises:
-        StoreError: It cannot be opened, or is damaged where it is read.
-    """
+    """Open a store that exists; to read, also a damaged one. Raises ``StoreError`` if
+    it cannot be opened, or is damaged where it is read."""
     try:
         with closing((connect if writes else connect_read_only)(path)) as connection:
             if writes:
@@ -118,21 +111,15 @@ def model_names(connection: sqlite3.Connection) -> dict[object, str]:
 
 def _model_name(model: ModelRow) -> str:
     found = json.loads(model.fingerprint)
-    texts = [
-        str(found[key])
-        for key in _NAMES
-        if isinstance(found, dict) and isinstance(found.get(key), str) and found[key]
-    ]
+    known = found if isinstance(found, dict) else {}
+    texts = [known[key] for key in _NAMES if isinstance(known.get(key), str)]
     digest = blake2b(model.fingerprint, digest_size=3).hexdigest()
-    return f"{':'.join(dict.fromkeys(texts)) or 'model'} {digest}"
+    return f"{':'.join(dict.fromkeys(filter(None, texts))) or 'model'} {digest}"
 
 
 def damage(path: Path, connection: sqlite3.Connection) -> tuple[list[str], int]:
-    """Check the pages, the index, the models, and the checksum and key of each row.
-
-    Returns:
-        What is damaged, and the number of responses that can be used.
-    """
+    """Check the pages, the index, the models, and the checksum and key of each row;
+    return what is damaged, and the number of responses that can be used."""
     faults = [*_damaged_pages(path, connection)]
     models = {}
     for model in readable_models(connection):
@@ -176,16 +163,13 @@ def _fault(row: ResponseRow, model: bytes | None) -> str:
 def delete(
     path: Path, connection: sqlite3.Connection, rows: Sequence[StoredRow]
 ) -> int:
-    """Delete rows, unless a run has used or replaced them meanwhile; pack the file.
-
-    Returns:
-        How many were deleted. The last row of the store stays: its number counts the
-        writes.
-    """
+    """Delete rows, unless a run has used or replaced them meanwhile; pack the file;
+    return how many were deleted. The last row of the store stays: its number counts the
+    writes."""
     n = 0
     for start in range(0, len(rows), AT_ONCE):
         connection.execute("BEGIN IMMEDIATE")
-        ((last,),) = connection.execute("SELECT max(rowid) FROM responses")
+        last = last_row(connection)
         for row in rows[start : start + AT_ONCE]:
             if row.number == last:
                 continue
@@ -207,11 +191,8 @@ def delete(
 
 
 def new_store(base: Path) -> Path:
-    """Return the store of a results folder; create it if it is missing.
-
-    Raises:
-        StoreError: It cannot be created.
-    """
+    """Return the store of a results folder; create it if it is missing. Raises
+    ``StoreError`` if it cannot be created."""
     path = own_place(base / NAME)
     try:
         make_base(base)

@@ -14,8 +14,7 @@ from pytest_evals.core.result import Reuse
 from pytest_evals.errors import DocumentError
 from pytest_evals.store.responses import Responses
 
-SENT_S = 30.0
-"""Seconds that a run waits for requests in flight when it ends early."""
+SENT_S = 30.0  # Seconds that a run waits for requests in flight when it ends early
 Read = Callable[[Response], object]
 """Raises ``DocumentError`` if a response cannot be read."""
 _Keys = list[RequestKey | None]
@@ -149,7 +148,6 @@ class StoredModel(Model):
             self.opened().expect(missing)
 
     def _look_up(self, requests: Sequence[Request]) -> tuple[_Keys, _Found]:
-        """Return the keys of requests, and their stored responses."""
         keys = list(request_keys(requests))
         known = [key for key in keys if key is not None] if self._reads else []
         return keys, self._responses.read(known)
@@ -189,7 +187,6 @@ class StoredModel(Model):
     def _keep(
         self, key: RequestKey | None, request: Request, response: Response
     ) -> None:
-        """Store a response that can be read."""
         with self._lock:
             self._n_asked += response.finish != UNSENT
             self._n_tokens += response.n_prompt_tokens + response.n_tokens
@@ -198,11 +195,8 @@ class StoredModel(Model):
             self._responses.add(key, response)
 
     def opened(self) -> Model:
-        """Return the underlying model; open it if necessary.
-
-        Raises:
-            RuntimeError: It must not be opened.
-        """
+        """Return the underlying model; open it if necessary. Raises ``RuntimeError`` if
+        it must not be opened."""
         if self._model is None:
             if self._open_model is None:
                 raise RuntimeError(f"{self.name} must not be opened")

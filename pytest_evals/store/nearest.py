@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +40,11 @@ class NearestRequest(NamedTuple):
     settings: tuple[KeyDifference, ...]
     model: tuple[KeyDifference, ...]
 
+    @property
+    def distance(self) -> int:
+        """The number of differences."""
+        return len(self.settings) + len(self.model)
+
 
 def nearest(
     base: Path,
@@ -49,11 +54,7 @@ def nearest(
 ) -> NearestRequest | None:
     """Return the stored request with the fewest differences. ``prompts``: hashes of
     earlier prompts of the document, the latest first; used if the prompt itself is not
-    stored.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
+    stored. Raises ``StoreError`` if the store cannot be read."""
     path = own_place(base / NAME)
     if not path.exists():
         return None
@@ -61,18 +62,17 @@ def nearest(
         with closing(connect(path)) as connection:
             for prompt in (key.prompt, *prompts):
                 found = [
-                    _measured(row, key, prompt, fingerprint)
+                    _measured(row, key, fingerprint)
                     for row in _intact_rows(connection, prompt)
                 ]
                 if found:
-                    return min(found, key=_distance)
+                    return min(found, key=lambda one: (one.distance, -one.stored))
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise StoreError(f"cannot read {str(path)!r}: {error}") from error
     return None
 
 
-Row = tuple[str, float, str]
-"""Settings, time, and the fingerprint of the model."""
+Row = tuple[RequestKey, float, str]  # Request, time, and fingerprint of the model
 
 
 def _intact_rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]:
@@ -86,33 +86,24 @@ def _intact_rows(connection: sqlite3.Connection, prompt: bytes) -> Iterator[Row]
     for row in rows:
         match row:
             case (key, bytes() as settings, float() as stored, model, bytes() as text):
-                pass
-            case _:
-                continue
-        if model != blake2b(text, digest_size=32).digest():
-            continue
-        try:
-            request = RequestKey(prompt, settings.decode("ascii"))
-        except UnicodeDecodeError:
-            continue
-        if request.digest(model) == key:
-            yield request.settings, stored, text.decode("ascii")
+                if model != blake2b(text, digest_size=32).digest():
+                    continue
+                with suppress(UnicodeDecodeError):
+                    request = RequestKey(prompt, settings.decode("ascii"))
+                    if request.digest(model) == key:
+                        yield request, stored, text.decode("ascii")
 
 
 def _measured(
-    row: Row, key: RequestKey, prompt: bytes, fingerprint: Mapping[str, Any]
+    row: Row, key: RequestKey, fingerprint: Mapping[str, Any]
 ) -> NearestRequest:
-    settings, stored, model = row
+    request, stored, model = row
     return NearestRequest(
-        RequestKey(prompt, settings),
+        request,
         stored,
-        _changes(named_settings(key.settings), named_settings(settings)),
+        _changes(named_settings(key.settings), named_settings(request.settings)),
         _changes(_flat(fingerprint), _flat(json.loads(model))),
     )
-
-
-def _distance(found: NearestRequest) -> tuple[int, float]:
-    return len(found.settings) + len(found.model), -found.stored
 
 
 def _changes(

@@ -10,6 +10,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from pytest_evals.store.parts import StoredPart
+from pytest_evals.store.run_settings import mapping_at
 
 _FREE = frozenset(
     {
@@ -26,18 +27,20 @@ _OF_MACHINE = frozenset(
     }
 )
 """Facts about a model that depend on the machine or on the documents of a part."""
-_MOST = 8
-"""Differences that a message lists."""
-_LONGEST = 60
-"""Characters of a value."""
-MISSING = object()
-"""A value that a part does not have."""
+_MOST = 8  # Differences that a message lists
+_LONGEST = 60  # Characters of a value
+MISSING = object()  # A value that a part does not have
 _MODEL = "model's "
 
 
 def part_faults(parts: Sequence[StoredPart]) -> list[str]:
     """Return why parts cannot be merged, each as a sentence; the cause first."""
-    found = [*_numbers(parts), *_unfinished(parts), *_differences(parts)]
+    unfinished = [
+        f"{_shown(part)} is not complete: {part.facts['partial']}; run it again"
+        for part in parts
+        if part.facts["partial"]
+    ]
+    found = [*_numbers(parts), *unfinished, *_differences(parts)]
     if not found:
         found = [line for part in parts for line in part.damage()]
     more = len(found) - _MOST
@@ -64,13 +67,6 @@ def _numbers(parts: Sequence[StoredPart]) -> Iterator[str]:
         yield f"part{s} {listed} of {sizes[0]} {are} missing"
 
 
-def _unfinished(parts: Sequence[StoredPart]) -> Iterator[str]:
-    for part in parts:
-        if part.facts["partial"]:
-            why = part.facts["partial"]
-            yield f"{_shown(part)} is not complete: {why}; run it again"
-
-
 def _differences(parts: Sequence[StoredPart]) -> Iterator[str]:
     """Compare each part with the first."""
     first, *others = parts
@@ -78,7 +74,7 @@ def _differences(parts: Sequence[StoredPart]) -> Iterator[str]:
     for other in others:
         both = _facts(first), _facts(other)
         # A part without documents has opened no model.
-        opened = all(_map(one.results, "model_info") for one in (first, other))
+        opened = all(mapping_at(one.results, "model_info") for one in (first, other))
         for what in {**both[0], **both[1]}:
             values = [one.get(what, MISSING) for one in both]
             text = difference(*values)
@@ -108,24 +104,21 @@ def difference(old: object, new: object) -> tuple[str, str] | None:
 def _facts(part: StoredPart) -> dict[str, Any]:
     """Return what must be equal, by names that a reader knows; causes first."""
     results, facts = part.results, part.facts
-    options = _map(results, "options")
+    options = mapping_at(results, "options")
+    dashed = {name.replace("_", "-"): value for name, value in options.items()}
     return {
         "version of pytest-model-evals": results.get("pytest_evals_version"),
         "model": options.get("model") or results.get("model_name"),
-        **_named("option {}", _with_dashes(options), _FREE),
+        **_named("option {}", dashed, _FREE),
         **_named("selection by {}", facts["command"], {"options"}),
-        **_named(_MODEL + "{}", _map(results, "model_info"), _OF_MACHINE),
-        **_nested(_map(results, "judges"), "{}'s {}", _OF_MACHINE),
+        **_named(_MODEL + "{}", mapping_at(results, "model_info"), _OF_MACHINE),
+        **_nested(mapping_at(results, "judges"), "{}'s {}", _OF_MACHINE),
         "tasks": sorted(facts["tasks"]),
-        **_nested(_map(results, "configs"), "{}: {}", {"metadata"}),
-        **_named("{}: version", _map(results, "versions"), ()),
+        **_nested(mapping_at(results, "configs"), "{}: {}", {"metadata"}),
+        **_named("{}: version", mapping_at(results, "versions"), ()),
         **_nested(facts["tasks"], "{}: {}", ()),
         "cut into parts (by costs of different earlier runs?)": facts["cut"],
     }
-
-
-def _with_dashes(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.replace("_", "-"): value for name, value in options.items()}
 
 
 def _named(
@@ -144,11 +137,6 @@ def _nested(
         for key, value in inside.items()
         if key not in without
     }
-
-
-def _map(results: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = results.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _json(value: object) -> str:

@@ -7,14 +7,16 @@
 | ``part.json``                   | which part it is; its tasks, model, machine;  |
 |                                 | a checksum of each file. Written last         |
 
-Everything in them is data: reading a part runs nothing.
+Everything in them is data: reading a part runs nothing. Options that write files or
+allow code to run are not taken from a part: type them on the command line of the merge.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,26 @@ _FIX = (
     "fix: pass the folders that --evals-run-dir or the results folder got from jobs "
     "with --evals-shard=K/N; a job that was killed leaves no part: run it again"
 )
+
+
+LEFT_OUT = frozenset(
+    {
+        *("shard", "merge", "run-dir", "dir", "json", "html", "markdown", "export"),
+        *("save-baseline", "save-failed", "cache-info", "plan", "validate"),
+        *("write-out", "fast-path", "ray", "only", "allow-unsafe-code", "sandbox"),
+        *("allow-server-commands", "latticeflow-allow-code"),
+    }
+)
+"""Options of one job, and those that only a person may give."""
+SELECTING = {
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect=",
+    "ignore": "--ignore=",
+    "ignore_glob": "--ignore-glob=",
+}
+"""pytest's own options that select, and how they are written before a value."""
+_NAME = re.compile(r"[a-z][a-z-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +106,8 @@ def checksum(facts: Mapping[str, Any]) -> str:
 
 
 def read_parts(paths: Iterable[Path]) -> list[StoredPart]:
-    """Return the parts in these folders, in their order.
-
-    Raises:
-        StoreError: A folder contains no part, or one that cannot be read.
-    """
+    """Return the parts in these folders, in their order; ``StoreError`` if a folder
+    contains no part, or one that cannot be read."""
     return [_read(folder) for path in paths for folder in _folders(path)]
 
 
@@ -128,9 +147,7 @@ def _read(folder: Path) -> StoredPart:
     wrong = [key for key, kind in _KINDS.items() if type(facts.get(key)) is not kind]
     if wrong:
         raise StoreError(f"{path}: is damaged: {wrong[0]!r} is missing or invalid")
-    tasks = [*facts["tasks"].values(), *facts["files"].values(), facts["models"]]
-    n = len(facts["tasks"])
-    if not all(isinstance(one, dict) for one in (*tasks[:n], tasks[-1])):
+    if not all(isinstance(one, dict) for one in facts["tasks"].values()):
         raise StoreError(f"{path}: is damaged: 'tasks' is invalid")
     if not 1 <= facts["part"] <= facts["parts"]:
         raise StoreError(f"{path}: is damaged: part {facts['part']}/{facts['parts']}")
@@ -151,3 +168,44 @@ _KINDS = {
     "checksum": str,
 }
 """Fields of ``part.json`` that every reader needs."""
+
+
+def pytest_arguments(command: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the arguments of pytest that a part was run with.
+
+    Args:
+        command: ``options``, which are ours, ``paths``, and those of :data:`SELECTING`:
+            each a list of texts; an option without a value has an empty one.
+        path: The file that the command was read from, for messages.
+
+    Raises:
+        StoreError: It is none, or names options that are not taken from a file.
+    """
+    arguments = []
+    for name, values in _lists(command.get("options"), path):
+        if name in LEFT_OUT or not _NAME.fullmatch(name):
+            raise StoreError(f"{path}: is damaged: option {name!r}")
+        flag = f"--evals-{name}"
+        arguments += [f"{flag}={value}" for value in values] if values else [flag]
+    paths: list[str] = []
+    given = {key: value for key, value in command.items() if key != "options"}
+    for name, values in _lists(given, path):
+        if name == "paths":
+            paths = values
+        elif name in SELECTING:
+            arguments += [f"{SELECTING[name]}{value}" for value in values]
+        else:
+            raise StoreError(f"{path}: is damaged: selection by {name!r}")
+    if any(one.startswith(("-", "@")) for one in paths):
+        raise StoreError(f"{path}: is damaged: a path begins with - or @")
+    return [*arguments, *paths]
+
+
+def _lists(found: object, path: Path) -> Iterator[tuple[str, list[str]]]:
+    if not isinstance(found, dict):
+        raise StoreError(f"{path}: is damaged: 'command' is invalid")
+    for name, values in found.items():
+        is_list = isinstance(values, list)
+        if not is_list or not all(isinstance(one, str) for one in values):
+            raise StoreError(f"{path}: is damaged: 'command' is invalid")
+        yield name, values

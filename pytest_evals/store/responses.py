@@ -22,7 +22,6 @@ from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import Response
 from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity, masked
-from pytest_evals.store.completeness import check, record_last_row
 from pytest_evals.store.connection import StoreFile, counted
 from pytest_evals.store.database import (
     USES,
@@ -31,7 +30,7 @@ from pytest_evals.store.database import (
     other_schema,
     own_place,
 )
-from pytest_evals.store.recovery import Values
+from pytest_evals.store.recovery import Values, check, record_last_row
 from pytest_evals.store.rows import (
     info_text,
     response_body,
@@ -44,26 +43,20 @@ from pytest_evals.store.writer import BackgroundWriter
 Row = tuple[RequestKey, Response]
 
 NAME = "responses.sqlite"
-MOST_KEYS = 500
-"""Maximum keys per query; SQLite before 3.32 allows 999 values."""
-RETRY_S = 5.0
-"""Seconds after a failed write until the next one."""
+MOST_KEYS = 500  # Maximum keys per query; SQLite before 3.32 allows 999 values
+RETRY_S = 5.0  # Seconds after a failed write until the next one
 CHECKPOINT_S = 1.0
 """Seconds between two checkpoints: a killed process leaves no longer log."""
 WAITING = 2**28
 """Maximum size of the responses that wait for a store that cannot be written, in
 characters."""
-USES_AT_ONCE = 1_000
-"""Uses of responses that are written together."""
+USES_AT_ONCE = 1_000  # Uses of responses that are written together
 _INSERT = "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 def model_hash(fingerprint: Mapping[str, Any]) -> bytes:
-    """Return 32 bytes that are equal for equal fingerprints.
-
-    Raises:
-        TypeError: A value is not a JSON value.
-    """
+    """Return 32 bytes that are equal for equal fingerprints; ``TypeError`` if a value
+    is not a JSON value."""
     text = canonical(fingerprint).encode("ascii")
     return blake2b(text, digest_size=32).digest()
 
@@ -79,11 +72,8 @@ class Responses:
         self, base: Path, fingerprint: Mapping[str, Any], *, writes: bool = True
     ) -> None:
         """Open the file, or create it. ``fingerprint``: JSON values that are equal for
-        models with equal answers.
-
-        Raises:
-            TypeError: The fingerprint contains a value that is not a JSON value.
-        """
+        models with equal answers. Raises ``TypeError`` if the fingerprint contains a
+        value that is not a JSON value."""
         path = own_place(base / NAME)
         # A key changes no answer, and must not be found in the file.
         self.fingerprint = identity(fingerprint)
@@ -179,9 +169,8 @@ class Responses:
             was = counted(n, "of this run was", "of this run were")
             found.append(f"{was} stored in {path} again")
         if n := self._n_damaged:
-            what = counted(
-                n, f"in {path} was damaged and is", f"in {path} were damaged and are"
-            )
+            one, many = "was damaged and is", "were damaged and are"
+            what = counted(n, f"in {path} {one}", f"in {path} {many}")
             found.append(f"{what} sent again")
         return found
 
@@ -203,9 +192,8 @@ class Responses:
         """Return the stored info of the model; ``None`` if it was never opened."""
 
         def read(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
-            rows = connection.execute(
-                "SELECT info FROM models WHERE hash = ?", [self._hash]
-            ).fetchall()
+            query = "SELECT info FROM models WHERE hash = ?"
+            rows = connection.execute(query, [self._hash]).fetchall()
             return stored_info(rows[0][0], self._hash) if rows else None
 
         return self._file.tried(read)
@@ -217,13 +205,9 @@ class Responses:
         except (TypeError, ValueError):
             return
 
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "UPDATE models SET info = ? WHERE hash = ?", [text, self._hash]
-            )
-
         if self._writes:
-            self._file.tried(write)
+            query = "UPDATE models SET info = ? WHERE hash = ?"
+            self._file.tried(lambda c: c.execute(query, [text, self._hash]))
 
     def flush(self) -> None:
         """Commit pending responses, and those that could not be written before."""

@@ -34,20 +34,13 @@ def row_checksum(digest: bytes, body: bytes) -> int:
     return crc32(body, crc32(digest))
 
 
-def is_intact(digest: object, body: object, checksum: object) -> bool:
-    """Return whether the values of a row match its checksum."""
-    return (
-        isinstance(digest, bytes)
-        and isinstance(body, bytes)
-        and checksum == row_checksum(digest, body)
-    )
-
-
-def row_response(digest: bytes, body: object, checksum: object) -> Response | None:
+def row_response(digest: object, body: object, checksum: object) -> Response | None:
     """Return the response of a row, ``None`` if the row is damaged. ``body`` is the
     stored bytes, not decoded: decoding with replacement could make two different
     values equal."""
-    if not isinstance(body, bytes) or not is_intact(digest, body, checksum):
+    if not isinstance(digest, bytes) or not isinstance(body, bytes):
+        return None
+    if checksum != row_checksum(digest, body):
         return None
     try:
         given = json.loads(body)
@@ -89,11 +82,10 @@ class ResponseRow(NamedTuple):
             json.loads(self.settings)
         except (TypeError, ValueError, RecursionError):
             return False
-        parts = self.prompt, self.settings, b"" if model is None else model
+        parts = model or b"", self.prompt, self.settings
         if not all(isinstance(part, bytes) for part in parts):
             return False
-        prompt, settings, hash_ = parts
-        digest = blake2b(hash_ + prompt + settings, digest_size=32).digest()
+        digest = blake2b(b"".join(parts), digest_size=32).digest()
         return model is None or digest == self.key
 
 
@@ -116,12 +108,8 @@ class ModelRow(NamedTuple):
 
 
 def info_text(info: Mapping[str, Any], model: bytes) -> str:
-    """Return the info of a model as JSON with a checksum.
-
-    Raises:
-        TypeError: A value is not a JSON value.
-        ValueError: As before.
-    """
+    """Return the info of a model as JSON with a checksum; ``TypeError`` or
+    ``ValueError`` if a value is not a JSON value."""
     body = json.dumps(info)
     return f"{body}\n{row_checksum(model, body.encode('ascii')):08x}"
 

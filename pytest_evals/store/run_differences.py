@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 from pytest_evals.core.comparison import RunDifference
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.store.document_pairs import Pair
-from pytest_evals.store.run_settings import BATCH_KEYS, MACHINE_KEYS, Row, Side
+from pytest_evals.store.run_settings import (
+    BATCH_KEYS,
+    MACHINE_KEYS,
+    Row,
+    Side,
+    mapping_at,
+)
 
 _MODEL = ("pretrained", "model")
 _SMALL = frozenset({*_MODEL, *MACHINE_KEYS, *BATCH_KEYS, "max_batch_size"})
@@ -90,15 +96,17 @@ def _model_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
         if key not in _SMALL and [old.get(key), new.get(key)] != names:
             yield _Change(f"model argument {key}", old.get(key), new.get(key))
     for name, key in (("commit", "sha"), ("revision", "revision")):
-        values = (_map(one, "config").get(f"model_{key}") or _UNKNOWN for one in both)
+        values = (
+            mapping_at(one, "config").get(f"model_{key}") or _UNKNOWN for one in both
+        )
         yield _Change(f"model's {name}", *values)
     yield _Change("dtype", *map(_dtype, both))
 
 
 def _dtype(results: Mapping[str, Any]) -> Any:
     known = (
-        _map(results, "model_info").get("dtype"),
-        _map(results, "config").get("model_dtype"),
+        mapping_at(results, "model_info").get("dtype"),
+        mapping_at(results, "config").get("model_dtype"),
         _model_arguments(results).get("dtype"),
     )
     found = next((one for one in known if one and one != "auto"), _UNKNOWN)
@@ -106,7 +114,7 @@ def _dtype(results: Mapping[str, Any]) -> Any:
 
 
 def _model_arguments(results: Mapping[str, Any]) -> dict[str, Any]:
-    found = _map(results, "config").get("model_args")
+    found = mapping_at(results, "config").get("model_args")
     if isinstance(found, str):  # older releases of lm-eval
         pairs = (one.partition("=") for one in found.split(",") if one)
         return masked({key: value for key, _, value in pairs})
@@ -124,9 +132,9 @@ def _speech_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
         ("generation arguments", "gen_kwargs"),
         ("limit", "limit"),
     ):
-        values = (_map(one, "config").get(key, _UNKNOWN) for one in both)
+        values = (mapping_at(one, "config").get(key, _UNKNOWN) for one in both)
         yield _Change(name, *(None if value == {} else value for value in values))
-    samples = (_map(one, "options").get("sample", _UNKNOWN) for one in both)
+    samples = (mapping_at(one, "options").get("sample", _UNKNOWN) for one in both)
     yield _Change("sample", *samples)
 
 
@@ -136,7 +144,7 @@ def _program_changes(*both: Mapping[str, Any]) -> Iterator[_Change]:
         yield _Change("program", *(" ".join(filter(None, one)) for one in (old, new)))
     elif old[1] and new[1]:
         yield _Change(f"version of {new[0]}", old[1], new[1])
-    infos = [_map(one, "model_info") for one in both]
+    infos = [mapping_at(one, "model_info") for one in both]
     for key in _MACHINE:
         yield _Change(key, *(one.get(key) or _UNKNOWN for one in infos))
     old_args, new_args = map(_model_arguments, both)
@@ -153,14 +161,7 @@ def _program(results: Mapping[str, Any]) -> tuple[str, str]:
     return name, str(results.get(key) or "")
 
 
-def _map(results: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = results.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
 class _TaskChanges:
-    """Differences in one task."""
-
     def __init__(
         self, before: Side, now: Side, task: str, pairs: Sequence[Pair]
     ) -> None:
@@ -236,9 +237,12 @@ def _metrics(rows: Sequence[Row]) -> str:
 
 
 def _sent(row: Row) -> Mapping[str, Any] | None:
-    """The generation arguments of a document's request."""
-    found = _mapping(_mapping(row.get("arguments")).get("gen_args_0")).get("arg_1")
+    found = _argument(row, "arg_1")
     return found if isinstance(found, Mapping) else None
+
+
+def _argument(row: Row, name: str) -> Any:
+    return mapping_at(mapping_at(row, "arguments"), "gen_args_0").get(name)
 
 
 def _is_other_prompt(old: Row, new: Row) -> bool:
@@ -250,13 +254,12 @@ def _is_other_prompt(old: Row, new: Row) -> bool:
 
 def _prompt(row: Row) -> str:
     """The prompt as text; of a chat its messages."""
-    found = _mapping(_mapping(row.get("arguments")).get("gen_args_0")).get("arg_0")
+    found = _argument(row, "arg_0")
     if isinstance(found, Sequence) and not isinstance(found, str):
+        turns = (one if isinstance(one, Mapping) else str(one) for one in found)
         return "\n".join(
-            f"{one.get('role')}: {one.get('content')}"
-            if isinstance(one, Mapping)
-            else str(one)
-            for one in found
+            one if isinstance(one, str) else f"{one.get('role')}: {one.get('content')}"
+            for one in turns
         )
     return found if isinstance(found, str) else ""
 

@@ -12,13 +12,7 @@ from pytest_evals.errors import plural
 Row = Mapping[str, Any]
 
 
-ANSWER_KEYS = (
-    "choices",
-    "output_type",
-    "generation_kwargs",
-    "repeats",
-    "filter_list",
-)
+ANSWER_KEYS = ("choices", "output_type", "generation_kwargs", "repeats", "filter_list")
 """Keys of a task file that answers depend on, in addition to the prompt, which is
 hashed."""
 
@@ -48,6 +42,12 @@ class Side:
         """Return an entry of a section of the results, ``None`` if it is missing."""
         found = self.results.get(section)
         return found.get(task) if isinstance(found, dict) else None
+
+
+def mapping_at(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The mapping at a key; empty if there is none."""
+    value = found.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:

@@ -26,18 +26,10 @@ def check_base(
     base: Path, option: str, *, stores: bool, save: str = ""
 ) -> tuple[Path, ...]:
     """Check that a run can be written to the results folder, and create the folder.
-
-    Args:
-        option: The option that sets it, for messages.
-        save: Name of the baseline that the run is saved as, if any.
-
-    Returns:
-        The created folders, for :func:`remove_made`.
-
-    Raises:
-        StoreError: A folder or a file in it cannot be created, or the baseline cannot
-            be replaced.
-    """
+    ``option``: sets it, for messages. ``save``: name of the baseline that the run is
+    saved as, if any. Returns the created folders, for :func:`remove_made`;
+    ``StoreError`` if a folder or a file in it cannot be created, or the baseline cannot
+    be replaced."""
     check_replaceable(base, save)
     runs, baselines = base / "runs", base / "baselines"
     missing = (*_missing(runs), *_missing(baselines))
@@ -58,11 +50,8 @@ def check_base(
 
 
 def check_empty(folder: Path, option: str) -> None:
-    """Check that a folder for new files is empty or missing, and can be written.
-
-    Raises:
-        StoreError: It contains files, or cannot be written.
-    """
+    """Check that a folder for new files is empty or missing, and can be written;
+    ``StoreError`` if it contains files, or cannot be written."""
     if os.path.isdir(folder) and any(folder.iterdir()):
         raise StoreError(
             f"cannot write to {str(folder)!r}: it contains files\n"
@@ -83,10 +72,7 @@ def remove_made(folders: Iterable[Path]) -> None:
 
 def check_file(path: Path, option: str) -> None:
     """Check that a file can be written; create its folder, but do not change the file.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    Raises ``StoreError`` if it cannot be written."""
     if os.path.isdir(path):
         raise StoreError(
             f"cannot write {str(path)!r}: it is a folder\n"

@@ -13,8 +13,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-PAUSE_S = 0.05
-"""Seconds that a row may wait for others."""
+PAUSE_S = 0.05  # Seconds that a row may wait for others
 
 
 class BackgroundWriter(Generic[T]):

@@ -11,9 +11,14 @@ import pytest
 
 from pytest_evals.errors import StoreError
 from pytest_evals.store.hashes import file_hash
-from pytest_evals.store.part_command import pytest_arguments
 from pytest_evals.store.part_differences import part_faults
-from pytest_evals.store.parts import PART, RECORDS, checksum, read_parts
+from pytest_evals.store.parts import (
+    PART,
+    RECORDS,
+    checksum,
+    pytest_arguments,
+    read_parts,
+)
 
 GATES = ["exact_match >= 0.5", {"must_pass": ["q9"]}]
 TIMES = ("date", "total_evaluation_time_seconds", "model_seconds")

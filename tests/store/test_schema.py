@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.baselines import find_baseline, save_baseline
-from pytest_evals.store.cache import read_cache, write_cache
-from pytest_evals.store.flip_rates import save_flip_rates, stored_flip_rate
+from pytest_evals.store.baselines import (
+    find_baseline,
+    save_baseline,
+    save_flip_rates,
+    stored_flip_rate,
+)
+from pytest_evals.store.files import read_cache, write_cache
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.history import earlier_runs, last_run, read_run
 from pytest_evals.store.schema import SCHEMAS, schema_fault

@@ -43,8 +43,7 @@ _CONNECTIONS = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
 """Maximum reply size per token and alternative; far more than servers need."""
-EVENT_TOKENS = 4
-"""Factor for streams, whose events repeat the fields of a reply."""
+EVENT_TOKENS = 4  # Factor for streams, whose events repeat the fields of a reply
 MOST_BYTES = 256 * 2**20
 _VARIABLES = re.compile("(http|https|all|no)_proxy|ssl_cert_(file|dir)", re.IGNORECASE)
 MOST_REDIRECTS = 5
@@ -57,10 +56,8 @@ class HttpClient(httpx.AsyncClient):
 
     def __init__(self, timeout_s: float, **arguments: Any) -> None:
         """Create a client. ``timeout_s``: seconds for one exchange, redirects included.
-
-        Raises:
-            OptionError: An environment variable for proxies or certificates is invalid.
-        """
+        Raises ``OptionError`` if an environment variable for proxies or certificates is
+        invalid."""
         verified = arguments.get("verify", True) is True
         fault = network_fault(reads_certificates=verified)
         if fault:
@@ -80,12 +77,8 @@ class HttpClient(httpx.AsyncClient):
         self.headers["accept-encoding"] = "gzip, deflate"
 
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        """Send a request and read the whole reply.
-
-        Raises:
-            RequestFailedError: There is no reply, or it is too large, or from another
-                origin.
-        """
+        """Send a request and read the whole reply; ``RequestFailedError`` if there is
+        no reply, or it is too large, or from another origin."""
         try:
             # The library's own limit starts anew with each byte of a slow server.
             async with (
@@ -171,19 +164,18 @@ def _check_redirect(reply: Any) -> None:
     """Allow a redirect only if it repeats the request at the same origin."""
     old, new = reply.request, reply.next_request
     if _origin(old.url) != _origin(new.url):
-        raise RequestFailedError(
+        what = (
             f"the server redirects to another origin, {_origin(new.url)}: prompts and "
-            "keys are not sent there",
-            REDIRECTED,
-            hopeless=True,
+            "keys are not sent there"
         )
-    if old.method != new.method:
-        raise RequestFailedError(
+    elif old.method != new.method:
+        what = (
             f"the server redirects with status {reply.status_code}, which drops the "
-            f"prompt, to {shortened(new.url.path)}",
-            REDIRECTED,
-            hopeless=True,
+            f"prompt, to {shortened(new.url.path)}"
         )
+    else:
+        return
+    raise RequestFailedError(what, REDIRECTED, hopeless=True)
 
 
 def _origin(url: Any) -> str:
@@ -207,12 +199,10 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
             if max(n_read, len(body)) > most:
                 raise _TooLargeError(most)
     except _BodyError as error:
-        if reply.status_code >= 400:
-            what = f"a body that {error}"
-            fault = status_error(reply.status_code, what, wait_of(reply))
-        else:
-            fault = RequestFailedError(f"the reply {error}", again=error.again)
-        raise fault from None
+        if reply.status_code < 400:
+            raise RequestFailedError(f"the reply {error}", again=error.again) from None
+        what = f"a body that {error}"
+        raise status_error(reply.status_code, what, wait_of(reply)) from None
     content = bytes(body.removeprefix(codecs.BOM_UTF8))
     if reply.status_code < 400:
         _check_encoding(content, reply.charset_encoding)
@@ -287,12 +277,12 @@ class _Stage:
 def _stages(reply: Any, most: int) -> list[_Stage]:
     """Decoders of a reply's content encodings, the last encoding first."""
     listed = reply.headers.get("content-encoding", "").lower().split(",")
-    names = [name.strip().removeprefix("x-") for name in listed]
-    names = [name for name in names if name not in ("", "identity")]
+    given = (name.strip().removeprefix("x-") for name in listed)
+    names = [name for name in given if name not in ("", "identity")]
     for name in names:
         if name not in ("gzip", "deflate"):
-            what = f"has the encoding {shortened(name)}, which was not requested"
-            raise _BodyError(what)
+            shown = shortened(name)
+            raise _BodyError(f"has the encoding {shown}, which was not requested")
     if len(names) > MOST_ENCODINGS:
         raise _BodyError(f"has {len(names)} encodings")
     return [_Stage(name, most) for name in reversed(names)]
@@ -343,18 +333,16 @@ async def _is_silent(proxy: str, url: str) -> bool:
     are not silence: the request reports them."""
     parts, target = urlsplit(proxy), urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 1080)
-    host = (
-        f"{target.hostname}:{target.port or (443 if target.scheme == 'https' else 80)}"
-    )
+    target_port = target.port or (443 if target.scheme == "https" else 80)
+    host = f"{target.hostname}:{target_port}"
     greeting = f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     if parts.scheme.startswith("socks"):
         greeting = b"\x05\x01\x00"
     tls = ssl.create_default_context() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(PROXY_S):
-            reader, writer = await asyncio.open_connection(
-                parts.hostname, port, ssl=tls
-            )
+            opening = asyncio.open_connection(parts.hostname, port, ssl=tls)
+            reader, writer = await opening
             try:
                 writer.write(greeting)
                 await reader.read(1)

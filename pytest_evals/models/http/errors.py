@@ -16,18 +16,15 @@ MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
 """Maximum accepted ``Retry-After``; a server that requests more counts as closed."""
 UNUSABLE = "unusable reply"
-BROKEN_OFF = "broken off"
-"""The server ended the answer before it was complete."""
+BROKEN_OFF = "broken off"  # The server ended the answer before it was complete
 UNREACHED = "no connection"
 PROXY = "no connection through the proxy"
 CERTIFICATE = "certificate"
 LATE = "timeout"
 CLOSED = "long wait"
 REDIRECTED = "redirect"
-NO_ANSWER = "no answer"
-"""A valid reply whose choice has no text."""
-REFUSED = "refusal"
-"""Refused by the model or a content filter."""
+NO_ANSWER = "no answer"  # A valid reply whose choice has no text
+REFUSED = "refusal"  # Refused by the model or a content filter
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
@@ -67,8 +64,7 @@ class RequestFailedError(Exception):
         hopeless: Whether all other requests would fail too.
     """
 
-    source = ""
-    """The model and address of a request that was sent."""
+    source = ""  # The model and address of a request that was sent
 
     def __init__(
         self,
@@ -92,12 +88,6 @@ class RequestFailedError(Exception):
     def message(self) -> str:
         """The error of the document."""
         return f"{self.source}: {self.what}" if self.source else self.what
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the server refused the request without an answer, which costs
-        nothing."""
-        return self.kind.startswith("4")
 
 
 def fix_of(kind: str, words: Mapping[str, str]) -> str:

@@ -42,13 +42,13 @@ async def pause(seconds: float) -> None:
         raise StreamEndedError
 
 
-class _Stream(Generic[T]):
-    """Coroutines that run side by side, and their results.
+class _End:
+    """End of the results."""
 
-    Args:
-        width: Maximum of concurrent coroutines.
-        on_result: Called with each result before it is among those ``found``.
-    """
+
+class _Stream(Generic[T]):
+    """Coroutines that run side by side, at most ``width``, and their results;
+    ``on_result`` is called with each before it is among those ``found``."""
 
     def __init__(
         self,
@@ -59,8 +59,7 @@ class _Stream(Generic[T]):
         self._work, self._width = work, width
         self.on_result = on_result
         self.found = SimpleQueue[T | _End]()
-        self.ending = asyncio.Event()
-        """Set to start no more coroutines."""
+        self.ending = asyncio.Event()  # Set to start no more coroutines
         self.n_running = 0
         self._failed: list[Exception] = []
 
@@ -139,16 +138,9 @@ class BackgroundLoop:
 
         When the iterator is closed, or at Ctrl-C, no more coroutines are started, and
         those that were started no longer pause (:func:`pause`). They are cancelled if
-        nobody would get their results: without ``on_result``.
-
-        Args:
-            width: Maximum of concurrent coroutines.
-            on_result: Called with each result in the thread of the loop, before it is
-                yielded.
-
-        Raises:
-            BaseException: The first one that was raised, after the coroutines that
-                had been started; the others are not started.
+        nobody would get their results: without ``on_result``, which is called with each
+        result in the thread of the loop, before it is yielded. The first exception is
+        raised after the coroutines that had been started; the others are not started.
         """
         stream = _Stream(work, width, on_result)
         future = asyncio.run_coroutine_threadsafe(stream.run(), self._running())
@@ -188,11 +180,8 @@ class BackgroundLoop:
     def close(
         self, last: Callable[[], Awaitable[None]], limit_s: float = CLOSE_S
     ) -> None:
-        """Cancel running tasks, run ``last``, and stop the thread.
-
-        Raises:
-            TimeoutError: They take longer than ``limit_s`` seconds.
-        """
+        """Cancel running tasks, run ``last``, and stop the thread; ``TimeoutError`` if
+        they take longer than ``limit_s`` seconds."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -241,10 +230,6 @@ class BackgroundModel(Model):
     def wait_for_sent(self, limit_s: float, /) -> int:
         """Wait for the requests in flight."""
         return self._background.wait(limit_s)
-
-
-class _End:
-    """End of the results."""
 
 
 async def _end(last: Callable[[], Awaitable[None]]) -> None:

@@ -21,8 +21,7 @@ from pytest_evals.models.http.usage import METER, Usage, hidden_tokens_of, token
 
 T = TypeVar("T")
 Reply = Mapping[str, Any]
-CONNECT_ATTEMPTS = 3
-"""Attempts to reach a server that has never replied."""
+CONNECT_ATTEMPTS = 3  # Attempts to reach a server that has never replied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +83,7 @@ class ConcurrencyLimit:
         self._waiters: list[asyncio.Future[None]] = []
         self._resume = 0.0
         self._cut = 0.0
-        self.lowest = most
-        """The lowest limit so far."""
+        self.lowest = most  # The lowest limit so far
 
     @property
     def limit(self) -> int:
@@ -101,11 +99,16 @@ class ConcurrencyLimit:
             await waiter
         self._running += 1
         try:
-            await self._until_resumed()
+            await pause(0)
+            while (left := self._resume - self._now()) > 0:
+                await pause(left)
             yield self._now()
         finally:
             self._running -= 1
-            self._wake()
+            waiters, self._waiters = self._waiters, []
+            for one in waiters:  # in their order of arrival
+                if not one.done():
+                    one.set_result(None)
 
     def went_well(self) -> None:
         """Record a successful reply and raise the limit slightly."""
@@ -121,18 +124,6 @@ class ConcurrencyLimit:
             self._cut = now
             self._limit = max(1.0, self._limit / 2)
             self.lowest = min(self.lowest, self.limit)
-
-    async def _until_resumed(self) -> None:
-        await pause(0)
-        while (left := self._resume - self._now()) > 0:
-            await pause(left)
-
-    def _wake(self) -> None:
-        """Wake all waiters in their order of arrival."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -166,13 +157,9 @@ class RetryingClient:
         retries: int | None = None,
     ) -> T:
         """The result of ``read`` on the reply; if ``read`` raises, the request counts
-        as failed.
-
-        Raises:
-            RequestFailedError: There is no reply that can be used.
-            ModelError: There will be none to any request.
-            SpendCapError: A spend cap is reached.
-        """
+        as failed. ``RequestFailedError`` if there is no reply that can be used,
+        ``ModelError`` if there will be none to any request, ``SpendCapError`` if a
+        spend cap is reached."""
         most = 1 + (self._settings.max_retries if retries is None else retries)
         attempt, again = 0, ""
         while True:
@@ -200,11 +187,7 @@ class RetryingClient:
         return fault
 
     async def _once(
-        self,
-        path: Any,
-        body: Mapping[str, Any],
-        read: Callable[[Reply], T],
-        again: str,
+        self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T], again: str
     ) -> T:
         most = self._usage.most(body)
         turn, request = self.concurrency.turn(), self._cap.request(most)
@@ -222,7 +205,7 @@ class RetryingClient:
                 except RequestFailedError as fault:
                     raise self._transport.safe(fault) from None
             except RequestFailedError as fault:
-                if fault.is_rejected:
+                if fault.kind.startswith("4"):  # refused without an answer
                     payment.cost = 0.0
                 if fault.slower:
                     self.concurrency.too_much(began, fault.wait_s)

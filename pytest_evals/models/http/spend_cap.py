@@ -23,8 +23,7 @@ from pytest_evals.models.http.spend_ledger import MOST, RUN, Ledger, Spent
 
 _UNIT = 1e-12
 """Costs are whole numbers of this unit, since sums of floats are not exact."""
-_LOOK_S = 0.1
-"""Seconds between two looks at the counts of other processes."""
+_LOOK_S = 0.1  # Seconds between two looks at the counts of other processes
 _LOST_S = 300.0
 """Seconds without a change after which requests of other processes count as lost."""
 
@@ -63,17 +62,9 @@ class SpendCap:
         *,
         has_costs: bool = True,
     ) -> None:
-        """Set the caps; 0 is none.
-
-        Args:
-            model: The model's spec; models with the same one share their caps.
-            max_requests: Maximum of requests, retries included.
-            max_cost: Maximum of cost.
-            has_costs: Whether the cost of requests is known.
-
-        Raises:
-            OptionError: The run has a maximum of cost, and the model's is unknown.
-        """
+        """Set the caps; 0 is none. ``model``: its spec; models with the same one share
+        their caps. Requests include retries. ``has_costs``: whether the cost of
+        requests is known; ``OptionError`` if it is not and the run has a maximum."""
         self._model, self._name = model, name
         self._accounts = {
             model: _Account(name, max_requests, max_cost),

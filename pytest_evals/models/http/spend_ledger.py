@@ -9,10 +9,8 @@ from threading import Lock
 from typing import ClassVar, NamedTuple
 from weakref import finalize
 
-LEDGER = "spent.sqlite"
-"""Name of the file."""
-MOST = 2**62
-"""Higher than all counts and costs."""
+LEDGER = "spent.sqlite"  # Name of the file
+MOST = 2**62  # Higher than all counts and costs
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS spent (model TEXT PRIMARY KEY, requests INTEGER, "
     "cost INTEGER, reserved INTEGER, factor REAL)"
@@ -36,10 +34,8 @@ class RunCaps(NamedTuple):
     max_cost: float = 0.0
 
 
-RUN = ""
-"""The row of the run, in which all models count."""
-Limits = tuple[int, int]
-"""Maximum of requests and of cost."""
+RUN = ""  # The row of the run, in which all models count
+Limits = tuple[int, int]  # Maximum of requests and of cost
 NO_LIMITS = (MOST, MOST)
 
 
@@ -49,17 +45,14 @@ class Ledger:
 
     _path: ClassVar[str] = ""
     _current: ClassVar[Ledger | None] = None
-    caps: ClassVar[RunCaps] = RunCaps()
-    """The caps of the current run."""
+    caps: ClassVar[RunCaps] = RunCaps()  # The caps of the current run
 
     def __init__(self, path: str = "") -> None:
         import sqlite3  # most runs have no spend cap
 
+        file = path or ":memory:"
         self._database = sqlite3.connect(
-            path or ":memory:",
-            timeout=60,
-            isolation_level=None,
-            check_same_thread=False,
+            file, timeout=60, isolation_level=None, check_same_thread=False
         )
         finalize(self, self._database.close)  # Python 3.13 warns of open ones
         self._lock = Lock()  # models share the connection, each in its thread
@@ -68,12 +61,9 @@ class Ledger:
 
     @classmethod
     def begin_run(cls, path: str = "", caps: RunCaps = RunCaps()) -> None:  # noqa: B008
-        """Count from 0 in models that are opened from now on.
-
-        Args:
-            path: A file that other processes of the run use too; empty for none.
-            caps: Those of all models together.
-        """
+        """Count from 0 in models that are opened from now on. ``path``: a file that
+        other processes of the run use too, empty for none. ``caps``: those of all
+        models together."""
         cls._path, cls._current, cls.caps = path, None, caps
 
     @classmethod
@@ -102,16 +92,9 @@ class Ledger:
     def take(
         self, model: str, most: int, limits: Limits, of_run: Limits = NO_LIMITS
     ) -> int:
-        """Count a request if it fits.
-
-        Args:
-            most: The highest cost that it may have, by its length.
-            limits: Those of the model.
-            of_run: Those of all models together.
-
-        Returns:
-            Its reserved cost, -1 if it does not fit.
-        """
+        """Count a request if it fits; return its reserved cost, -1 if it does not fit.
+        ``most``: the highest cost that it may have, by its length. ``of_run``: limits
+        of all models together."""
         database = self._database
         with self._lock:
             database.execute("BEGIN IMMEDIATE")

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.models.http.errors import BROKEN_OFF, RequestFailedError, shortened
 
-ARRIVALS = "evals_arrivals"
-"""Extension of a response: the arrivals of its parts."""
+ARRIVALS = "evals_arrivals"  # Extension of a response: the arrivals of its parts
 FIRST_TOKEN_S = "evals_first_token_s"
 """Key of a streamed reply: seconds from sending the request to its first token, 0 if it
 has no text."""
@@ -34,11 +33,9 @@ def is_stream(text: str) -> bool:
 
 
 def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
-    """The reply that the server would have sent without streaming.
-
-    Raises:
-        RequestFailedError: It ended before the completion, or is not a valid stream.
-    """
+    """The reply that the server would have sent without streaming;
+    ``RequestFailedError`` if it ended before the completion, or is not a valid
+    stream."""
     reply: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
     is_complete = False
@@ -229,7 +226,6 @@ def _add_to_call(call: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 
 def _parts(content: Any) -> list[Any]:
-    """Content as a list of parts."""
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []

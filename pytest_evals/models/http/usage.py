@@ -18,8 +18,8 @@ from pytest_evals.core.response_contract import MAX_COUNT
 from pytest_evals.core.run_plan import SpendPlan
 
 MILLION = 1_000_000
-IMAGE_TOKENS = 4096
-"""Assumed maximum for an image."""
+_COUNTS = ("requests", "replies", "retries", "prompt_tokens", "completion_tokens")
+IMAGE_TOKENS = 4096  # Assumed maximum for an image
 
 
 @dataclass(slots=True)
@@ -54,22 +54,11 @@ class Usage:
         extra_body: Mapping[str, Any] = MappingProxyType({}),
         no_first_token: str = "",
     ) -> None:
-        """Create counts of 0.
-
-        Args:
-            price_in: Price per million prompt tokens, 0 if unknown.
-            price_out: Price per million generated tokens, 0 if unknown.
-            no_first_token: Why the latency to the first token is unknown.
-        """
+        """Create counts of 0. Prices are per million tokens, 0 if unknown.
+        ``no_first_token``: why the latency to the first token is unknown."""
         self._prices = (price_in, price_out)
         self._extra_body = extra_body
-        self.shown: dict[str, Any] = {
-            "requests": 0,
-            "replies": 0,
-            "retries": 0,
-            "prompt_tokens": 0,
-            "completion_tokens": 0,
-        }
+        self.shown: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
         """The current counts as JSON values."""
         if any(self._prices):
             self.shown["cost"] = 0.0
@@ -116,7 +105,6 @@ class Usage:
             self.shown["requests_of_unknown_cost"] = n + 1
 
     def _name(self, model: Any) -> None:
-        """Count the name under which a model has replied."""
         if not isinstance(model, str) or not model:
             return
         names, name = self.shown.setdefault("replied_as", {}), model[:_LONGEST]
@@ -154,20 +142,19 @@ _IMAGE = re.compile(r'"data:[^"]*"')
 
 def _has_counts(reply: Mapping[str, Any]) -> bool:
     """Whether a reply reports its prompt and completion tokens."""
-    usage = _usage_of(reply)
-    n_out = usage.get("completion_tokens", 0 if is_embedding_reply(reply) else None)
+    default = None if embedding_in(reply) is None else 0  # no tokens are generated
+    n_out = _usage_of(reply).get("completion_tokens", default)
     return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
 
 
-def is_embedding_reply(reply: Mapping[str, Any]) -> bool:
-    """Whether a reply has embeddings, for which no tokens are generated."""
+def embedding_in(reply: Mapping[str, Any]) -> Any:
+    """The first embedding in a reply, ``None`` without one."""
     listed = reply.get("data")
     first = listed[0] if isinstance(listed, list) and listed else None
-    return isinstance(first, dict) and "embedding" in first
+    return first.get("embedding") if isinstance(first, dict) else None
 
 
 def _usage_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The counts in a reply."""
     usage = reply.get("usage")
     return usage if isinstance(usage, dict) else {}
 
@@ -207,10 +194,8 @@ def count_of(value: Any) -> int:
     return value if type(value) is int and 0 < value < MAX_COUNT else 0
 
 
-_TOKEN_BYTES = 4
-"""Bytes per token of a prompt, if nothing counts them."""
-_BODY_BYTES = 150
-"""Bytes of a request's body, without its prompt."""
+_TOKEN_BYTES = 4  # Bytes per token of a prompt, if nothing counts them
+_BODY_BYTES = 150  # Bytes of a request's body, without its prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

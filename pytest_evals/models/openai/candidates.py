@@ -22,8 +22,7 @@ from pytest_evals.models.openai.request_bodies import choice_of
 if TYPE_CHECKING:
     from pytest_evals.models.tokens.spans import ScoredSpan
 
-MOST = 128
-"""Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""
+MOST = 128  # Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)
 
 
 class Candidate(NamedTuple):
@@ -90,13 +89,9 @@ class CandidateScorer:
 
 
 def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:
-    """The candidates' values in a reply.
-
-    Raises:
-        RequestFailedError: A value is missing, or higher than that of the generated
-            token, which is then not the most likely one (penalties in the server's
-            ``generation_config.json``).
-    """
+    """The candidates' values in a reply; ``RequestFailedError`` if a value is missing,
+    or higher than that of the generated token, which is then not the most likely one
+    (penalties in the server's ``generation_config.json``)."""
     found = choice_of(reply).get("logprobs")
     found = found if isinstance(found, dict) else {}
     rows, words = found.get("top_logprobs"), found.get("tokens")

@@ -35,8 +35,7 @@ T = TypeVar("T")
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
 TRIAL_RETRIES = 2
-N_WRITTEN = 8
-"""Generated tokens of the probe: too many for all to be near ties."""
+N_WRITTEN = 8  # Generated tokens of the probe: too many for all to be near ties
 
 
 class ScoringUnsupportedError(ModelError):

@@ -24,8 +24,7 @@ from pytest_evals.models.http.streaming import ARRIVALS, is_stream, merged
 from pytest_evals.models.openai.settings import OpenAISettings
 
 Path = Literal["chat", "completions", "embeddings", "models"]
-Reply = Mapping[str, Any]
-"""A reply's JSON."""
+Reply = Mapping[str, Any]  # A reply's JSON
 
 SHORTEST = 8
 """Minimum length of secrets that are masked in replies. Servers that need no key get

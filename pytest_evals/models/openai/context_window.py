@@ -118,11 +118,7 @@ class PromptTruncation:
 
     def take(self, request: Generate) -> FittedPrompt | None:
         """The truncated prompt of a request; ``None`` if it fits or the window is
-        unknown.
-
-        Raises:
-            RequestFailedError: It cannot be made to fit.
-        """
+        unknown. Raises ``RequestFailedError`` if it cannot be made to fit."""
         fit = self.unfit.get(request)
         if isinstance(fit, str):
             raise RequestFailedError(fit)

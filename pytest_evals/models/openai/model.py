@@ -82,7 +82,12 @@ class OpenAIModel(BackgroundModel):
         self._transport, self._client, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff(), cap)
         )
-        self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
+        encoding: ServerTokenizer | None = None
+        if settings.tokenizer:
+            from pytest_evals.models.openai.tokenizer import ServerTokenizer
+
+            encoding = ServerTokenizer(settings.tokenizer, settings.template_args)
+        self._scorer = ServerScorer(self._client, settings, encoding)
         if probed is not None:
             self._scorer.adopt(probed._scorer)
         self._rejected: frozenset[str] = frozenset()
@@ -252,15 +257,6 @@ def _is_name(requested: str, replied: str) -> bool:
     names = [name.rpartition("/")[2].casefold() for name in (requested, replied)]
     rest = names[1].removeprefix(names[0].removesuffix("-latest"))
     return names[0] == names[1] or bool(_VERSION.fullmatch(rest))
-
-
-def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
-    """The served model's tokenizer, if the spec names one."""
-    if not settings.tokenizer:
-        return None
-    from pytest_evals.models.openai.tokenizer import ServerTokenizer
-
-    return ServerTokenizer(settings.tokenizer, settings.template_args)
 
 
 async def _made(

@@ -26,8 +26,7 @@ HALF = math.log(0.5)
 TOLERANCE = 0.25
 """Nats by which two log-probabilities of a token may differ: logits in half precision
 are multiples of 1/16 or 1/8."""
-MOST_SPECIAL = 3
-"""Maximum of special tokens that a server may prepend."""
+MOST_SPECIAL = 3  # Maximum of special tokens that a server may prepend
 _NO_FIRST = (
     "the first token has no log-probability, since the server puts no token before a "
     "text; name one that it knows, as in prefix=<|endoftext|>"
@@ -35,8 +34,7 @@ _NO_FIRST = (
 
 
 _LISTS = ("tokens", "token_logprobs", "top_logprobs")
-Sent = str | Sequence[int]
-"""A prompt: a string, or token ids."""
+Sent = str | Sequence[int]  # A prompt: a string, or token ids
 
 
 class PromptToken(NamedTuple):
@@ -74,11 +72,8 @@ class LogprobFormat(NamedTuple):
 
 
 def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
-    """The response for scored tokens after ``n_context`` others.
-
-    Raises:
-        RequestFailedError: One of them has no log-probability, or an impossible one.
-    """
+    """The response for scored tokens after ``n_context`` others; ``RequestFailedError``
+    if one of them has no log-probability, or an impossible one."""
     logprobs: list[float] = []
     for number, token in enumerate(tokens):
         if token.logprob is None:
@@ -260,11 +255,8 @@ def _entry(entry: Any) -> PromptToken:
 
 
 def logprob_of(value: Any) -> float | None:
-    """A log-probability; ``None`` if missing.
-
-    Raises:
-        RequestFailedError: It is not the logarithm of a probability.
-    """
+    """A log-probability; ``None`` if missing. Raises ``RequestFailedError`` if it is
+    not the logarithm of a probability."""
     if value is None:
         return None
     try:

@@ -28,7 +28,7 @@ from pytest_evals.models.http.errors import (
     RequestFailedError,
     shortened,
 )
-from pytest_evals.models.http.usage import has_reasoning, tokens_of
+from pytest_evals.models.http.usage import embedding_in, has_reasoning, tokens_of
 from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -155,16 +155,13 @@ def read_reply(
 
 def read_embedding(reply: Reply) -> Response:
     """The embedding in a reply."""
-    listed = reply.get("data")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    found = first.get("embedding") if isinstance(first, dict) else None
+    found = embedding_in(reply)
     if not isinstance(found, list) or not found or not all(map(is_finite, found)):
         raise RequestFailedError("the reply has no embedding", "api")
     return Response(data=[*map(float, found)], n_prompt_tokens=tokens_of(reply)[0])
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message of a choice; empty if it has none."""
     message = choice.get("message")
     return message if isinstance(message, dict) else {}
 

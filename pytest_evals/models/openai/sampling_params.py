@@ -40,8 +40,7 @@ _WITHOUT_EFFECT: Mapping[str, Any] = {
     "num_beams": 1,
 }
 """Options of transformers with the value that has no effect; ``None`` for any."""
-SEEDS = 2**31
-"""Upper limit of seeds on all servers."""
+SEEDS = 2**31  # Upper limit of seeds on all servers
 
 
 def body_of(
@@ -58,7 +57,7 @@ def body_of(
         for name, value in request.options
         if value is not None
         and name not in (*IMAGE_OPTIONS, FITTING)  # in the messages; only hf: knows it
-        and not _is_without_effect(name, value)
+        and not (name in _WITHOUT_EFFECT and _WITHOUT_EFFECT[name] in (None, value))
     }
     grammar = options.pop(GRAMMAR, None)
     top = _top_logprobs(options.pop(TOP_LOGPROBS, 0), chat=chat)
@@ -71,7 +70,11 @@ def body_of(
         )
     for name in (RESPONSE_FORMAT, TOOLS):
         if isinstance(text := options.get(name), str):
-            options[name] = _json_of(name, text)
+            try:
+                options[name] = json.loads(text)
+            except (ValueError, RecursionError):
+                what = f"{name} is not JSON: {text!r:.80}"
+                raise RequestFailedError(what) from None
     seed = options.pop("seed", None)
     # OpenAI has given max_tokens up for chats, and other servers know nothing else.
     new_name = chat and (settings.is_openai or settings.thinks)
@@ -123,13 +126,6 @@ def _top_logprobs(n: Any, *, chat: bool) -> dict[str, Any]:
     return {"logprobs": True, TOP_LOGPROBS: n} if chat else {"logprobs": n}
 
 
-def _json_of(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise RequestFailedError(f"{name} is not JSON: {text!r:.80}") from None
-
-
 def _seed(request: Generate, given: Any) -> int:
     """One seed per request, equal in every process; repeats of a prompt differ, even if
     the task sets a seed."""
@@ -137,10 +133,3 @@ def _seed(request: Generate, given: Any) -> int:
         return (given + request.repeat) % SEEDS
     digest = hashlib.sha256(repr(without_top_logprobs(request)).encode()).digest()
     return int.from_bytes(digest[:8], "big") % SEEDS
-
-
-def _is_without_effect(name: str, value: Any) -> bool:
-    if name not in _WITHOUT_EFFECT:
-        return False
-    nothing = _WITHOUT_EFFECT[name]
-    return nothing is None or value == nothing

@@ -173,7 +173,6 @@ class ServerScorer(ProbedServer):
         return n
 
     def _response(self, tokens: Sequence[PromptToken], n_context: int) -> Response:
-        """The response for the tokens of a reply."""
         try:
             return response_of(tokens, n_context)
         except RequestFailedError as fault:

@@ -111,7 +111,11 @@ class ServerTokenizer:
 
         Prompts that only the server can encode, such as images, are excluded.
         ``window``: tokens of the server's window."""
-        texts = [r for r in requests if isinstance(r, Generate) and not _has_images(r)]
+        texts = [
+            one
+            for one in requests
+            if isinstance(one, Generate) and not IMAGE_OPTIONS & {*dict(one.options)}
+        ]
         found: dict[Generate, FittedPrompt | str] = {}
         prompts = self._encoder.prompts([text.prompt for text in texts])
         for request, ids in zip(texts, prompts, strict=True):
@@ -140,7 +144,3 @@ class ServerTokenizer:
             return self.plain(text)
         found: list[int] = ids.tolist()
         return found
-
-
-def _has_images(request: Generate) -> bool:
-    return any(name in IMAGE_OPTIONS for name, _ in request.options)

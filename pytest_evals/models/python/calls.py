@@ -16,7 +16,7 @@ from pytest_evals.core.request import TRACES, Generate
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.http.event_loop import pause
 from pytest_evals.models.python.functions import Function
-from pytest_evals.models.python.parameters import PromptParameter, arguments_of
+from pytest_evals.models.python.signature import PromptParameter, arguments_of
 from pytest_evals.models.python.traces import Traces
 
 
@@ -55,10 +55,8 @@ class FunctionCalls:
         self._watch: asyncio.Task[None] | None = None
         self.traces: Traces | None = None
         """Collects the spans of requests with that option."""
-        self.n_late = 0
-        """Calls that did not end at the time limit."""
-        self.blocked_s = 0.0
-        """Longest time that a coroutine has blocked the event loop."""
+        self.n_late = 0  # Calls that did not end at the time limit
+        self.blocked_s = 0.0  # Longest time that a coroutine has blocked the event loop
 
     @property
     def n_stuck(self) -> int:
@@ -171,10 +169,8 @@ class FunctionCalls:
         return future
 
 
-_BEAT_S = 0.25
-"""Interval between two measurements."""
-_GRACE_S = 1.0
-"""Seconds that a cancelled coroutine may take to end."""
+_BEAT_S = 0.25  # Interval between two measurements
+_GRACE_S = 1.0  # Seconds that a cancelled coroutine may take to end
 
 
 def _called(call: Callable[[], Any]) -> CallOutcome:

@@ -19,8 +19,7 @@ from pytest_evals.data.calls import error_text
 from pytest_evals.errors import OptionError, Place, did_you_mean, suggestion
 
 Function = Callable[..., Any]
-SESSION_METHOD = "respond"
-"""The method of a class of sessions that answers."""
+SESSION_METHOD = "respond"  # The method of a class of sessions that answers
 _PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
 """Files that mark the root folder of a project."""
 

@@ -20,8 +20,8 @@ from pytest_evals.models.python.model import (
     TIME_LIMIT_S,
     PythonModel,
 )
-from pytest_evals.models.python.parameters import parameters_of
 from pytest_evals.models.python.sessions import AppSessions
+from pytest_evals.models.python.signature import parameters_of
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, seconds, whole
 
@@ -57,12 +57,8 @@ class PythonSettings:
 
 
 def read_settings(spec: ModelSpec) -> PythonSettings:
-    """The settings of a spec.
-
-    Raises:
-        OptionError: The target is not ``MODULE:FUNCTION``, an argument is unknown, or
-            it has an invalid value.
-    """
+    """The settings of a spec; ``OptionError`` if the target is not ``MODULE:FUNCTION``,
+    an argument is unknown, or it has an invalid value."""
     given = Arguments("python").read(spec, PythonSettings, _REFUSED)
     _check_target(spec.target)
     return PythonSettings(target=spec.target, **given)
@@ -91,7 +87,6 @@ def _check_target(target: str) -> None:
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Import the function and check its parameters and version."""
     settings = read_settings(spec)
     function = load_function(settings.target)
     if isinstance(function, type):

@@ -36,9 +36,8 @@ from pytest_evals.models.python.functions import (
     qualified_name,
     version_of,
 )
-from pytest_evals.models.python.parameters import parameters_of
-from pytest_evals.models.python.returns import response_in
 from pytest_evals.models.python.sessions import AppSessions
+from pytest_evals.models.python.signature import parameters_of, response_in
 from pytest_evals.models.python.traces import SpanError, TracedValue, response_of
 
 CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
@@ -46,12 +45,9 @@ NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
     "  fix: use tasks with output_type generate_until"
 )
-_BLOCKED_S = 1.0
-"""Seconds after which a blocked event loop is worth a note."""
-_CLOSE_S = 2.0
-"""Seconds that cancelled coroutines may take when the session ends."""
-_SESSIONS_S = 30.0
-"""Seconds that open sessions may take to close when the run ends."""
+_BLOCKED_S = 1.0  # Seconds after which a blocked event loop is worth a note
+_CLOSE_S = 2.0  # Seconds that cancelled coroutines may take when the session ends
+_SESSIONS_S = 30.0  # Seconds that open sessions may take to close when the run ends
 _TRANSIENT = (
     "ConnectError",
     "ConnectionError",
@@ -70,12 +66,8 @@ Python's."""
 
 def model_of(given: object, source: str) -> Model:
     """A model object, or a function of the application as a model. ``source``: where it
-    comes from, for messages.
-
-    Raises:
-        ModelError: It is neither.
-        OptionError: It is a function with other parameters.
-    """
+    comes from, for messages. Raises ``ModelError`` if it is neither, ``OptionError`` if
+    it is a function with other parameters."""
     is_class = isinstance(given, type) and not is_session_class(given)
     is_function = callable(given) and not is_class and not hasattr(given, "answer")
     return PythonModel(given) if is_function else as_model(given, source)  # type: ignore[arg-type]
@@ -101,7 +93,7 @@ class PythonModel(BackgroundModel):
 
         Args:
             function: From the prompt to a text or a ``Response``, or a coroutine
-                function (:mod:`pytest_evals.models.python.parameters`).
+                function (:mod:`pytest_evals.models.python.signature`).
             version: Responses are stored for a version. Empty to use the attribute
                 ``version`` of the function; without either they are not stored.
             time_limit: Seconds that one call may take.
@@ -112,8 +104,7 @@ class PythonModel(BackgroundModel):
         _check_limits(concurrency, time_limit, retries, max_requests)
         if not isinstance(function, type) or not is_session_class(function):
             check_function(function, "the model's function")
-        self.label = qualified_name(function)
-        """The function's name in messages."""
+        self.label = qualified_name(function)  # The function's name in messages
         self.name = f"python:{self.label}"
         self._function = function
         self._ending: set[Future[None]] = set()
@@ -188,11 +179,8 @@ class PythonModel(BackgroundModel):
         return tuple(f"{self.label}: {note}" for note in notes)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, in the order of the replies.
-
-        Raises:
-            ModelError: All concurrent calls are beyond the time limit.
-        """
+        """Answer all requests, in the order of the replies; ``ModelError`` if all
+        concurrent calls are beyond the time limit."""
         if not self._background.is_running:
             self._background.run(self._calls.open())
         yield from self._answers(requests, range(len(requests)), self._concurrency)
@@ -262,6 +250,9 @@ class PythonModel(BackgroundModel):
         text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
+    def _gave(self, what: str) -> str:
+        return f"{self.label} returned {what}"
+
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""
         try:
@@ -271,7 +262,7 @@ class PythonModel(BackgroundModel):
         except SpanError as error:
             return Response(error=f"{self.label}: {error}")
         except DocumentError as error:
-            return Response(error=f"{self.label} returned {error}")
+            return Response(error=self._gave(str(error)))
         if value.error:
             return value
         n_tokens = count_of(value.n_tokens)

@@ -21,16 +21,15 @@ from pytest_evals.core.request import PLACED_IMAGES, Generate, Message, Request
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.python.functions import SESSION_METHOD
-from pytest_evals.models.python.parameters import (
+from pytest_evals.models.python.signature import (
     PromptParameter,
     arguments_of,
     chat_of,
     parameters_of,
+    response_in,
 )
-from pytest_evals.models.python.returns import response_in
 
-RESTORE = "restore"
-"""Method that sets the state of a new session from earlier messages."""
+RESTORE = "restore"  # Method that sets the state of a new session from earlier messages
 Key = tuple[Any, ...]
 
 

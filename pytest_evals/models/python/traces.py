@@ -24,7 +24,7 @@ from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import calls_of, contexts_of, json_value, text_of
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.python.returns import COUNTS, response_in
+from pytest_evals.models.python.signature import COUNTS, response_in
 
 MISSING = "traces need OpenTelemetry\n  fix: install pytest-model-evals[traces]"
 NO_SPANS = (
@@ -192,12 +192,8 @@ class Traces:
 
 def response_of(traced: TracedValue) -> Response:
     """The response of a case, with calls, usage and contexts from its spans where the
-    application returned none.
-
-    Raises:
-        SpanError: The case has no span.
-        DocumentError: The application returned a value of another type.
-    """
+    application returned none; ``SpanError`` if the case has no span, ``DocumentError``
+    if the application returned a value of another type."""
     response = response_in(traced.value)
     if not traced.trace.spans and not response.error:
         raise SpanError(NO_SPANS)

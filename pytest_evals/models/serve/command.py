@@ -47,16 +47,11 @@ class Command:
                 return int(found[1] if found else word)
         return None
 
-    @property
-    def starts_container(self) -> bool:
-        """Whether the server runs in a container, outside of the process group."""
-        program = Path(self.words[0]).name
-        return program in _CONTAINERS and "run" in self.words[1:]
-
     def named(self, name: str) -> tuple[Command, str]:
-        """The command and the name of its container, which is ended by it; ``name``
-        unless the command has one."""
-        if not self.starts_container:
+        """The command and the name of its container, which is outside of the process
+        group and ended by its name; ``name`` unless the command has one."""
+        program = Path(self.words[0]).name
+        if program not in _CONTAINERS or "run" not in self.words[1:]:
             return self, ""
         for before, word in pairwise(self.words):
             if before == "--name" or word.startswith("--name="):
@@ -111,16 +106,10 @@ def read_command(text: str) -> Command:
     values = (*words, *environment.values())
     if any(PORT in one for one in values) or command.port is not None:
         return command
-    if not _takes_port(words):
+    modules = (b.partition(".")[0] for a, b in pairwise(words) if a == "-m")
+    if _TAKE_PORT.isdisjoint((Path(words[0]).name, *modules)):
         raise OptionError(_NO_PORT)
     return Command(words=(*words, "--port", PORT), environment=environment)
-
-
-def _takes_port(words: list[str]) -> bool:
-    if Path(words[0]).name in _TAKE_PORT:
-        return True
-    modules = (b for a, b in pairwise(words) if a == "-m")
-    return any(module.partition(".")[0] in _TAKE_PORT for module in modules)
 
 
 def _without_address(words: tuple[str, ...]) -> Iterator[str]:

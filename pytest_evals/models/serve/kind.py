@@ -28,14 +28,12 @@ from pytest_evals.models.spec import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.models.serve.client import Order
+    from pytest_evals.models.serve.model import Order
 
 
-SERVED = "openai"
-"""The kind of model that a started server is."""
+SERVED = "openai"  # The kind of model that a started server is
 _ARGUMENTS = Arguments("serve")
-_UNKNOWN = "its own name"
-"""The served model's name while it is unknown."""
+_UNKNOWN = "its own name"  # The served model's name while it is unknown
 
 
 def _path(kind: Arguments, name: str, value: str) -> str:
@@ -49,8 +47,7 @@ class ServeSettings:
     """A command and how its server is treated; most fields are arguments."""
 
     command: Command
-    served: ModelSpec
-    """The spec of the model behind the server, without its address."""
+    served: ModelSpec  # The spec of the model behind the server, without its address
     model: str = argument(Arguments.text, "")
     """The model's name on the server; empty for the first one that it lists."""
     ready: str = argument(_path, "/v1/models")
@@ -109,9 +106,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """Start the server of a spec, or use the running one, and open its model."""
-    from pytest_evals.models.serve.client import RunningServer
-    from pytest_evals.models.serve.model import ServedModel, facts_of
+    from pytest_evals.models.serve.model import RunningServer, ServedModel, facts_of
 
     _check_ready(spec)
     settings = read_settings(spec)
@@ -142,7 +137,7 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def _order(settings: ServeSettings) -> Order:
-    from pytest_evals.models.serve.client import Order
+    from pytest_evals.models.serve.model import Order
 
     command = settings.command
     content = json.dumps([command.words, dict(command.environment), os.getcwd()])

@@ -30,19 +30,16 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
-GRACE_S = 20.0
-"""Seconds between SIGTERM and SIGKILL."""
+GRACE_S = 20.0  # Seconds between SIGTERM and SIGKILL
 POLL_S = 0.1
-TAIL = 40
-"""Last lines of a log that errors show."""
+TAIL = 40  # Last lines of a log that errors show
 _MARK = "PYTEST_EVALS_SERVER"
 """Variable by which the processes of a server are found, also those that have left its
 process group."""
 _MASK = "***"
 _OTHER_PORTS = 3
 """Free ports that are tried after one that another process has taken meanwhile."""
-_LISTEN = "0A"
-"""State of a socket in ``/proc/net/tcp``."""
+_LISTEN = "0A"  # State of a socket in ``/proc/net/tcp``
 _REMOVE_S = 30.0
 DIRECT = build_opener(ProxyHandler({}))
 
@@ -330,7 +327,6 @@ def _answers(address: str) -> bool:
 
 
 def _is_open(port: int) -> bool:
-    """Whether somebody listens on a port."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

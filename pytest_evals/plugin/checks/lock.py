@@ -31,12 +31,12 @@ from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.data.sources import is_of_hub
 from pytest_evals.errors import OptionError, plural
-from pytest_evals.models.checkpoint import commit_of, provenance
-from pytest_evals.models.registry import parse_spec
-from pytest_evals.models.repositories import (
+from pytest_evals.models.checkpoint import (
     Repository,
+    commit_of,
     model_folders,
     model_repositories,
+    provenance,
 )
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.reports.escape import one_line

@@ -91,7 +91,7 @@ class Controller:
         specs = [*(one.spec for one in options.models), options.judge]
         if not (options.allow_server_commands or any(map(is_command, specs))):
             return {}
-        from pytest_evals.models.serve.client import end_all, share
+        from pytest_evals.models.serve.model import end_all, share
 
         self._config.add_cleanup(end_all)
         return share()

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError, StoreError, plural
-from pytest_evals.models.repositories import HubFiles, Repository, download, hub_files
+from pytest_evals.models.checkpoint import HubFiles, Repository, download, hub_files
 from pytest_evals.plugin.checks import lock
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.validation import UNCHECKED, Check, TaskCheck

@@ -26,7 +26,7 @@ from pytest_evals.reports.escape import near
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.flow import score
 from pytest_evals.run.repeatability import MetricRepeatability, measure_repeatability
-from pytest_evals.store.flip_rates import save_flip_rates
+from pytest_evals.store.baselines import save_flip_rates
 from pytest_evals.store.model import StoredModel
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.task_identity import task_identity
 from pytest_evals.store.hashes import file_hash
 from pytest_evals.store.history import RESULTS
-from pytest_evals.store.part_command import LEFT_OUT, SELECTING
+from pytest_evals.store.parts import LEFT_OUT, SELECTING
 from pytest_evals.store.parts import PART, RECORDS, checksum
 from pytest_evals.store.schema import SCHEMAS
 
