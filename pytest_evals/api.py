@@ -24,7 +24,7 @@ from pytest_evals.dialects.native.settings import EvalSettings, as_tuple
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.registry import masking_logs, remembering
 from pytest_evals.masking.values import watch_environment
-from pytest_evals.models.http.spend_ledger import Ledger, RunCaps
+from pytest_evals.models.http.spend_cap import Ledger, RunCaps
 from pytest_evals.run.arguments import (
     Models,
     OneModel,

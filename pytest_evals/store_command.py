@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_evals.errors import StoreError, plural
 from pytest_evals.reports.escape import one_line
-from pytest_evals.store.encoded_files import encoded_files
+from pytest_evals.store.cache import encoded_files
 from pytest_evals.store.files import read_json, shown_size
 from pytest_evals.store.history import RESULTS, earlier_runs
 from pytest_evals.store.maintenance import (
@@ -184,18 +183,6 @@ def _verify(options: argparse.Namespace) -> int:
     return 1
 
 
-class Window(NamedTuple):
-    """The time in which a run used responses."""
-
-    start: float
-    end: float
-
-    def has(self, row: StoredRow) -> bool:
-        """Whether the run may have used a response: it was there, and was used during
-        the run or later."""
-        return row.stored <= self.end and row.used >= self.start
-
-
 def _prune(options: argparse.Namespace) -> int:
     path = store_path(options.dir)
     given = (options.older_than, options.model, options.max_size, options.unused_by)
@@ -247,7 +234,9 @@ def _chosen(
         rows = [
             row
             for row in rows
-            if row.used < since and not any(one.has(row) for one in kept)
+            if row.used < since
+            # A run may have used what was there, and was used during it or later.
+            and not any(row.stored <= end and row.used >= start for start, end in kept)
         ]
     left = sum(row.size for row in every)
     for row in rows:
@@ -257,20 +246,20 @@ def _chosen(
         yield row
 
 
-def _windows(folder: Path) -> Iterator[Window]:
-    """Yield when the runs of the baselines in a folder used responses."""
+def _windows(folder: Path) -> Iterator[tuple[float, float]]:
+    """Yield start and end of the runs of the baselines in a folder."""
     for place in sorted(folder.glob("*")):
         if not (place / RESULTS).is_file():
             continue
         results = read_json(place / RESULTS)
         start = results.get("date")
         if not isinstance(start, int | float):  # unknown: everything may be its own
-            yield Window(0.0, time.time())
+            yield 0.0, time.time()
             continue
         took = float(results.get("total_evaluation_time_seconds") or 0)
-        yield Window(start, start + took)
+        yield start, start + took
         for part in read_json(place / PARTS).get("parts") or ():
-            yield Window(part["started"], part["started"] + part["elapsed_s"])
+            yield part["started"], part["started"] + part["elapsed_s"]
 
 
 def _merge(options: argparse.Namespace) -> int:

@@ -167,11 +167,8 @@ def why_absent(name: str, revision: str) -> str:
 
 
 def check_available(name: str, revision: str) -> None:
-    """Check that a model or tokenizer is on this machine or may be on the Hub.
-
-    Raises:
-        ModelError: It is not; or the Hub is unreachable.
-    """
+    """Check that a model or tokenizer is on this machine or may be on the Hub;
+    ``ModelError`` if it is not, or the Hub is unreachable."""
     why = "" if not name or is_local(name) else why_absent(name, revision)
     if why:
         raise ModelError(

@@ -24,11 +24,8 @@ def is_local(target: str) -> bool:
 
 
 def check_folder(target: str, needed: str = "config.json") -> None:
-    """Check that a local target is a folder with the required file.
-
-    Raises:
-        OptionError: It is not; with the nearest thing that exists.
-    """
+    """Check that a local target is a folder with the required file; if not, an
+    ``OptionError`` has the nearest thing that exists."""
     if not is_local(target):
         if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
             what = "is neither a folder nor a valid name on the Hub (owner/name)"

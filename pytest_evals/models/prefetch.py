@@ -28,8 +28,7 @@ def received(
     batches: Iterable[Sequence[Answer]],
     on_response: OnResponse | None,
 ) -> Generator[Sequence[Answer]]:
-    """Yield batches of responses; ``on_response`` gets all responses of a batch
-    before."""
+    """Yield batches of responses; ``on_response`` gets all of a batch before."""
     for batch in batches:
         for answer in batch:
             match answer:  # others violate the contract, which the caller reports
@@ -92,8 +91,7 @@ class Prefetch(Generic[T]):
 
 
 class BatchModel(Model):
-    """A model that gets its responses in batches, from a background thread or as they
-    are consumed."""
+    """A model with responses in batches, from a background thread or on demand."""
 
     _running: Prefetch[Sequence[Answer]] | None = None
 

@@ -40,10 +40,6 @@ class TaskRequirements(NamedTuple):
     tools: bool = False
 
 
-def _nothing(spec: ModelSpec) -> None:
-    """Default: nothing to check or import."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelKind:
     """A kind of model. All functions take a spec of this kind."""
@@ -51,25 +47,22 @@ class ModelKind:
     name: str  # The name in specs, before the colon
     example: str  # A spec, for error messages
     open: Callable[[ModelSpec], Model]
-    check: Callable[[ModelSpec], object] = _nothing
+    check: Callable[[ModelSpec], object] = lambda spec: None
     """Raises ``OptionError`` for a mistake that is known without loading anything."""
-    check_ready: Callable[[ModelSpec], None] = _nothing
+    check_ready: Callable[[ModelSpec], None] = lambda spec: None
     """Raises what ``open`` would raise if this machine lacks a library, a key or the
     model. Loads nothing and sends nothing to a model."""
-    import_libraries: Callable[[ModelSpec], None] = _nothing
+    import_libraries: Callable[[ModelSpec], None] = lambda spec: None
     """Imports what ``open`` needs."""
     is_local: bool = False
-    """Whether the model runs in the process that opens it, so that it can be
-    replicated."""
+    """Whether it runs in the process that opens it, so that it can be replicated."""
     one_per_session: bool = False
-    """Whether only one process of a session can open the model, since it occupies all
-    devices."""
+    """Whether one process of a session can open it: it occupies all devices."""
     is_deterministic: bool = False  # As for the open model
     answering: Callable[[ModelSpec], ModelSpec] = lambda spec: spec
     """The spec of the model that gives the answers, for kinds that replicate others."""
     why_unfit: Callable[[ModelSpec, TaskRequirements], str] = lambda spec, needs: ""
-    """Why the model cannot run a task; empty if it can, or if only the open model
-    decides."""
+    """Why it cannot run a task; empty if it can, or if only the open model decides."""
     why_unable: Callable[[ModelSpec], str] | None = None
     """Sends the model a few requests to find out why it cannot compute
     log-probabilities; empty if it can. ``None`` for kinds that always can, or never."""
@@ -157,8 +150,7 @@ def open_model(spec: ModelSpec) -> Model:
 
 
 def answering(spec: ModelSpec) -> ModelSpec:
-    """The spec of the model that computes the responses; for replicas, that of one
-    replica."""
+    """The spec of the model that computes the responses; of replicas, that of one."""
     return KINDS[spec.kind].answering(spec)
 
 
@@ -175,8 +167,7 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
 
 
 def open_tokenizer(spec: ModelSpec) -> RequestTokenizer | None:
-    """The model's tokenizer without its weights; ``None`` for kinds without a
-    tokenizer."""
+    """The model's tokenizer without its weights; ``None`` for kinds without one."""
     check_spec(spec)
     spec = answering(spec)
     return KINDS[spec.kind].open_tokenizer(spec)

@@ -33,12 +33,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.finite import is_finite
+from pytest_evals.core.key import prompt_of
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
     TOP_LOGPROBS,
     Generate,
     Loglikelihood,
-    Prompt,
     Request,
     Response,
     Rolling,
@@ -63,39 +63,25 @@ UNLIKELY = -100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRule:
-    """Maps requests to an answer. Missing fields match every request.
+    """Maps requests to an answer. Missing fields match every request."""
 
-    Args:
-        prompt: End of the prompt; the document for a rolling request.
-        regex: Pattern that occurs in the prompt.
-        continuation: The continuation of a log-likelihood, exactly.
-        logprob: The log-probability in nats; ``None`` to go by ``text``.
-        greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
-            log-probability.
-        error: The error instead of an answer.
-        refusal: The text of a refusal.
-        top_logprobs: Top log-probabilities of the text's tokens, for requests that ask
-            for them.
-    """
-
-    prompt: str = ""
-    regex: str = ""
-    continuation: str = ""
+    prompt: str = ""  # End of the prompt; the document for a rolling request
+    regex: str = ""  # Pattern that occurs in the prompt
+    continuation: str = ""  # The continuation of a log-likelihood, exactly
     text: str = ""
-    logprob: float | None = None
+    logprob: float | None = None  # In nats; ``None`` to go by ``text``
     greedy: bool | None = None
-    error: str = ""
-    refusal: str = ""
-    top_logprobs: TopLogprobs = ()
+    """Whether greedy decoding gives the continuation; ``None`` to go by the
+    log-probability."""
+    error: str = ""  # The error instead of an answer
+    refusal: str = ""  # The text of a refusal
+    top_logprobs: TopLogprobs = ()  # Of the text's tokens, if a request asks for them
 
     def fits(self, request: Request) -> bool:
         """Whether this rule applies to the request; ``PatternLimitError`` if looking
         for ``regex`` takes too long."""
-        prompt = _prompt(request)
-        if self.continuation and not (
-            isinstance(request, Loglikelihood)
-            and request.continuation == self.continuation
-        ):
+        prompt, expected = _prompt(request), self.continuation
+        if expected and getattr(request, "continuation", "") != expected:
             return False
         if not prompt.endswith(self.prompt):
             return False
@@ -109,9 +95,9 @@ class AnswerRule:
             if self.refusal:
                 return Response(text=self.refusal, finish="refused")
             found = _generated(request, self.text)
-            if dict(request.options).get(TOP_LOGPROBS):
-                found = replace(found, top_logprobs=self.top_logprobs)
-            return found
+            asks_for_top = dict(request.options).get(TOP_LOGPROBS)
+            top = self.top_logprobs if asks_for_top else ()
+            return replace(found, top_logprobs=top)
         logprob = self.logprob
         if logprob is None:
             is_answer = isinstance(request, Loglikelihood) and (
@@ -269,24 +255,15 @@ BUILT_IN: Mapping[str, Callable[[Request], Response]] = {
 }
 
 
-def _flat(prompt: Prompt) -> str:
+def _prompt(request: Request) -> str:
+    prompt = prompt_of(request)
     if isinstance(prompt, str):
         return prompt
     return "\n".join(message.content for message in prompt)
 
 
-def _prompt(request: Request) -> str:
-    if isinstance(request, Generate):
-        return _flat(request.prompt)
-    if isinstance(request, Loglikelihood):
-        return _flat(request.context)
-    return request.text
-
-
 def _answered(request: Loglikelihood | Rolling) -> str:
-    if isinstance(request, Loglikelihood):
-        return request.continuation
-    return request.text
+    return request.text if isinstance(request, Rolling) else request.continuation
 
 
 def _scored(request: Loglikelihood | Rolling, logprob: float, greedy: bool) -> Response:

@@ -50,8 +50,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """The spec of a model. ``target``: which one: a folder, a name on the Hub, a
-    file."""
+    """The spec of a model. ``target``: a folder, a name on the Hub, a file."""
 
     kind: str
     target: str

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Group, Task
-from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
+from pytest_evals.models.http.spend_cap import LEDGER, Ledger, RunCaps
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import ALONE, assignment_of, is_distributed
 from pytest_evals.plugin.suite.task_index import task_index_of

@@ -29,8 +29,7 @@ from pytest_evals.models.registry import (
 from pytest_evals.models.spec import ModelSpec, is_command
 from pytest_evals.run.verdicts import StoredVerdicts
 from pytest_evals.sandbox.session import current_sandbox
-from pytest_evals.store.encoded_files import EncodedFiles
-from pytest_evals.store.hashes import FileHashes
+from pytest_evals.store.cache import EncodedFiles, FileHashes
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
 

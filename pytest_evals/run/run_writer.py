@@ -22,7 +22,7 @@ from typing import Any
 
 from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
-from pytest_evals.models.serve.command import log_of
+from pytest_evals.models.serve.kind import log_of
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
 from pytest_evals.reports.files.samples import HASHES, SHORT, Sample

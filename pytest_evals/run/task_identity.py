@@ -12,7 +12,7 @@ from pytest_evals.core.task import SizedRows, Task
 from pytest_evals.gates.documents import Required
 from pytest_evals.reports.strict import strict
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.store.hashes import file_hash
+from pytest_evals.store.cache import file_hash
 
 NEEDS = "values that gates need"
 

@@ -198,12 +198,9 @@ def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
 
 def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None:
     """Return the fraction of answers that flip between two runs, or the mean squared
-    change of other numbers; ``None`` if it was not measured.
-
-    Args:
-        name: The baseline to read first; then the others, the latest first.
-        key: Metric and filter; any filter if it is the metric alone.
-    """
+    change of other numbers; ``None`` if it was not measured. ``name``: the baseline to
+    read first; then the others, the latest first. ``key``: metric and filter; any
+    filter if it is the metric alone."""
     for folder in _with_flip_rates(base, name):
         try:
             numbers = _flip_rates(folder / NOISE).get(task)

@@ -1,14 +1,15 @@
 """The open file of responses: it is created, opened again after it was removed, and
-replaced after damage."""
+replaced after damage; and the thread that writes to it, so that a model never waits for
+a disk."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pytest_evals.errors import StoreError
 from pytest_evals.store.database import (
@@ -31,6 +32,7 @@ from pytest_evals.store.recovery import (
 )
 
 T = TypeVar("T")
+PAUSE_S = 0.05  # Seconds that a row may wait for others
 
 
 def counted(n: int, one: str, many: str) -> str:
@@ -162,8 +164,7 @@ class StoreFile:
         self._connection = connection
 
     def _set_leftovers_aside(self) -> None:
-        """Move the files next to a store that was removed: SQLite would add its log to
-        the new one."""
+        """Move a removed store's files: SQLite would add its log to the new one."""
         n = n_recorded(self.path)
         if not n and not has_log(self.path):
             return
@@ -222,3 +223,56 @@ class StoreFile:
             )
         except (OSError, StoreError, sqlite3.Error) as fault:
             self._give_up(fault)
+
+
+class BackgroundWriter(Generic[T]):
+    """Passes rows to a function in batches, in order, with a short delay; a killed
+    process loses the rows of that delay. The thread starts with the first row."""
+
+    def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
+        """``write`` is called by one thread at a time and must not raise."""
+        self._write = write
+        self._rows: list[T] = []
+        self._changed = threading.Condition()
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def add(self, row: T) -> None:
+        """Queue a row."""
+        with self._changed:
+            self._rows.append(row)
+            if len(self._rows) > 1:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="evals-store", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
+
+    def flush(self) -> None:
+        """Write all queued rows before returning."""
+        with self._writing:
+            with self._changed:
+                rows, self._rows = self._rows, []
+            if rows:
+                self._write(rows)
+
+    def close(self) -> None:
+        """Write all queued rows, and end the thread."""
+        self._closed.set()
+        with self._changed:
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            with self._changed:
+                while not self._rows and not self._closed.is_set():
+                    self._changed.wait()
+            self._closed.wait(PAUSE_S)
+            self.flush()

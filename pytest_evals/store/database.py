@@ -1,5 +1,4 @@
-"""SQLite files: create them, open valid ones, and move damaged ones aside. Nothing is
-deleted."""
+"""SQLite files: create them, open valid ones, set damaged ones aside; delete none."""
 
 from __future__ import annotations
 
@@ -138,12 +137,8 @@ def other_schema(path: Path) -> str:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a store.
-
-    Raises:
-        DamagedError: It is not a store, is truncated, or has another version.
-        sqlite3.Error: It cannot be opened or read; see :func:`is_damage`.
-    """
+    """Open a store; ``DamagedError`` if it is not a store, is truncated, or has another
+    version, ``sqlite3.Error`` if it cannot be opened or read (:func:`is_damage`)."""
     try:
         return _open(path, "mode=rw")
     except sqlite3.OperationalError:

@@ -61,9 +61,7 @@ def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Re
     """Return the baseline's values for the documents of a task. ``fix``: how to get
     another baseline; empty if a run of pytest saves it."""
     if task not in before.rows:
-        known = [*before.rows]
-        hint = suggestion(task, known)
-        why = f"it has no task {task!r}{hint}"
+        why = f"it has no task {task!r}{suggestion(task, [*before.rows])}"
         return replace(_refused(name, why, fix), is_new=True)
     partial = before.results.get("partial")
     if partial:
@@ -81,12 +79,11 @@ def refer(name: str, task: str, before: Side, now: Side, *, fix: str = "") -> Re
         if at is not None and _counts(row):
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
-            both = compared.get(
-                at,
-                ComparedValues({}, logprobs_in(row), compact(row.get("top_logprobs"))),
-            )
-            filters = {**both.answers, **answers_of([row])}
-            compared[at] = both._replace(answers=filters)
+            if at not in compared:
+                top = compact(row.get("top_logprobs"))
+                compared[at] = ComparedValues({}, logprobs_in(row), top)
+            filters = {**compared[at].answers, **answers_of([row])}
+            compared[at] = compared[at]._replace(answers=filters)
     notes = environment_notes(before, now)
     rest = {}
     if is_sample(task, before, now):
@@ -128,12 +125,8 @@ def values_by_key(
     rows: Iterable[Row], positions: Mapping[int, int]
 ) -> dict[str, dict[int, Any]]:
     """Return the values of each metric, by position, without documents that do not
-    count.
-
-    Args:
-        rows: The documents of a task, with a row for each filter.
-        positions: ``doc_id`` of a document → its position in this run's dataset.
-    """
+    count. ``rows``: the documents of a task, with a row for each filter. ``positions``:
+    ``doc_id`` of a document → its position in this run's dataset."""
     values: dict[str, dict[int, Any]] = {}
     for row in rows:
         at = positions.get(row["doc_id"])
@@ -215,8 +208,7 @@ def _content(row: Row) -> Hashable:
 
 
 def _asked(row: Row) -> Hashable:
-    """Return the hashes of prompt, target and choices; ``None`` in a run of an earlier
-    version."""
+    """Hashes of prompt, target and choices; ``None`` in a run of an earlier version."""
     found = tuple(map(row.get, ("choices_hash", "target_hash", "prompt_hash")))
     return None if None in found else found
 
@@ -232,20 +224,14 @@ def complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
 
 
 class Pairing(NamedTuple):
-    """The documents of a task in two runs.
+    """The documents of a task in two runs."""
 
-    Args:
-        same: Pairs with equal content.
-        both: All pairs.
-        changes: The other documents, as text: added, removed and changed ones.
-        n_before: Documents of the baseline, of a sampled or partial run those that it
-            has sampled or run.
-    """
-
-    same: Sequence[Pair]
-    both: Sequence[Pair]
-    changes: tuple[str, ...]
+    same: Sequence[Pair]  # Pairs with equal content
+    both: Sequence[Pair]  # All pairs
+    changes: tuple[str, ...]  # Added, removed and changed documents, as text
     n_before: int
+    """Documents of the baseline, of a sampled or partial run those that it has sampled
+    or run."""
 
     @property
     def overlap(self) -> Overlap:

@@ -18,7 +18,6 @@ from typing import Any
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.registry import hidden
-from pytest_evals.store.schema import SCHEMAS, Kind, schema_fault
 
 _IGNORE = """\
 # Results of pytest-model-evals. Baselines are meant to be committed, the rest is not.
@@ -166,22 +165,6 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if it cannot be read."""
-    path = base / "cache" / name
-    found = read_json(path)
-    return {} if schema_fault(kind, found.pop("schema_version", None), path) else found
-
-
-def write_cache(base: Path, name: str, kind: Kind, data: Mapping[str, Any]) -> None:
-    """Write a JSON object to a file atomically; ``StoreError`` if it cannot be
-    written."""
-    make_base(base)
-    make_folder(base / "cache", "--evals-dir")
-    versioned = {"schema_version": SCHEMAS[kind].current, **data}
-    replace_text(base / "cache" / name, json.dumps(versioned), "--evals-dir")
 
 
 def shown_size(n: int) -> str:

@@ -33,8 +33,7 @@ _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
 _DOC_ID = re.compile(rb'\{"doc_id": ?(\d+)')
 _LINES = 1024  # Lines of a samples file that are written at once
 _LONGEST = 120
-"""Maximum bytes of a model or a task in a file name; file systems allow 255, some
-fewer."""
+"""Maximum bytes of a model or a task in a file name; file systems allow 255."""
 _MOST_AT_ONCE = 1000
 """Maximum number of folders for one model and second; more indicate an error."""
 
@@ -65,19 +64,12 @@ class RunFolder:
         return dict(self._files)
 
     def append_samples(self, task: str, lines: Iterable[str]) -> None:
-        """Append documents to the task's file, each as a line of strict JSON.
-
-        Raises:
-            StoreError: They cannot be written; the file then contains none of them.
-        """
+        """Append documents to the task's file, each as a line of strict JSON."""
         self.append(self._file(task), lines)
 
     def append(self, name: str, lines: Iterable[str]) -> None:
-        """Append lines to a file.
-
-        Raises:
-            StoreError: They cannot be written; the file then contains none of them.
-        """
+        """Append lines to a file; ``StoreError`` if they cannot be written: the file
+        then contains none of them."""
         append_lines(self._made() / name, lines, _OPTION)
 
     def sort_samples(self, replaced: Mapping[str, Mapping[int, int]]) -> None:
@@ -139,9 +131,9 @@ class RunFolder:
             except FileExistsError:
                 continue
             except OSError as error:
-                why = error.strerror or str(error)
+                what = f"cannot make the folder {str(path)!r}"
                 raise StoreError(
-                    f"cannot make the folder {str(path)!r}: {why}\n"
+                    f"{what}: {error.strerror or error}\n"
                     f"  fix: make room, or choose another place with {_OPTION}"
                 ) from error
             return path

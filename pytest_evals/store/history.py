@@ -96,8 +96,7 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRun(EarlierRun):
-    """A run whose documents are in memory. ``documents``: task → its rows, as in
-    samples files."""
+    """A run in memory. ``documents``: task → its rows, as in samples files."""
 
     documents: Mapping[str, Sequence[dict[str, Any]]]
 
@@ -136,20 +135,9 @@ def load_run(path: Path) -> EarlierRun:
 
 
 _BY_TASK = (
-    "results",
-    "groups",
-    "group_subtasks",
-    "configs",
-    "versions",
-    "n-shot",
-    "higher_is_better",
-    "n-samples",
-    "task_hashes",
-    "judged",
-    "judge_errors",
-    "counts",
-    "sample_files",
-    "node_ids",
+    *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
+    *("higher_is_better", "n-samples", "task_hashes", "judged", "judge_errors"),
+    *("counts", "sample_files", "node_ids"),
 )
 """Sections of ``results.json`` with an entry for each task or group."""
 
@@ -161,13 +149,9 @@ def with_names_of(
 ) -> EarlierRun:
     """Return a run whose tasks have the names that another run gives to the same node
     ids. Tasks with the same name in several folders are named by folder only in runs
-    that contain several of them.
-
-    Args:
-        node_ids: Node ids in the other run, by name.
-        is_other: Whether a node id is that of another task, and not of one whose file
-            was moved: then a task of the same name is not the same one.
-    """
+    that contain several of them. ``node_ids``: of the other run, by name. ``is_other``:
+    whether a node id is that of another task, and not of one whose file was moved: then
+    a task of the same name is not the same one."""
     known = run.results.get("node_ids")
     stored = known if isinstance(known, dict) else {}
     names = {nodeid: name for name, nodeid in node_ids.items()}

@@ -121,14 +121,13 @@ def damage(path: Path, connection: sqlite3.Connection) -> tuple[list[str], int]:
     """Check the pages, the index, the models, and the checksum and key of each row;
     return what is damaged, and the number of responses that can be used."""
     faults = [*_damaged_pages(path, connection)]
-    models = {}
-    for model in readable_models(connection):
-        models[model.number] = model.hash
-        if not model.is_intact:
-            faults.append(f"model {model.number}: does not match its checksums")
+    faults += [
+        f"model {model.number}: does not match its checksums"
+        for model in readable_models(connection)
+        if not model.is_intact
+    ]
     n_intact = n_unknown = 0
-    for row in readable_rows(connection):
-        fault = _fault(row, models.get(row.model))
+    for row, fault in _checked(connection):
         n_intact += not fault
         n_unknown += fault == _NO_MODEL
         if fault and fault != _NO_MODEL:
@@ -151,13 +150,17 @@ def _damaged_pages(path: Path, connection: sqlite3.Connection) -> Iterator[str]:
         yield f"pages: {error}"
 
 
-def _fault(row: ResponseRow, model: bytes | None) -> str:
-    """Return what is wrong with a row. ``model``: hash of its model."""
-    if not row.is_intact:
-        return "the response does not match its checksum"
-    if not row.is_of(model):
-        return "the request does not match its key"
-    return _NO_MODEL if model is None else ""
+def _checked(connection: sqlite3.Connection) -> Iterator[tuple[ResponseRow, str]]:
+    """Yield each row that can be read, and what is wrong with it."""
+    models = {one.number: one.hash for one in readable_models(connection)}
+    for row in readable_rows(connection):
+        model = models.get(row.model)
+        if not row.is_intact:
+            yield row, "the response does not match its checksum"
+        elif not row.is_of(model):
+            yield row, "the request does not match its key"
+        else:
+            yield row, _NO_MODEL if model is None else ""
 
 
 def delete(
@@ -203,12 +206,10 @@ def new_store(base: Path) -> Path:
 
 
 def exported(connection: sqlite3.Connection) -> Iterator[dict[str, Any] | None]:
-    """Yield each response as JSON values, with its request's settings; ``None`` for a
-    damaged one."""
+    """Yield responses with their settings as JSON values; ``None`` if damaged."""
     names = model_names(connection)
-    models = {one.number: one.hash for one in readable_models(connection)}
-    for row in readable_rows(connection):
-        if _fault(row, models.get(row.model)) not in ("", _NO_MODEL):
+    for row, fault in _checked(connection):
+        if fault not in ("", _NO_MODEL):
             yield None
             continue
         yield {

@@ -39,10 +39,6 @@ def _is_readable(response: Response, read: Read | None) -> bool:
     return True
 
 
-def _as_it_is(prompt: Prompt) -> Prompt:
-    return prompt
-
-
 class StoredModel(Model):
     """A model with a response store in front of it.
 
@@ -55,19 +51,14 @@ class StoredModel(Model):
         name: str,
         responses: Responses,
         open_model: Callable[[], Model] | None,
-        open_render: Callable[[], Render] = lambda: _as_it_is,
+        open_render: Callable[[], Render] = lambda: lambda prompt: prompt,
         *,
         reads: bool = True,
         is_deterministic: bool = False,
     ) -> None:
-        """Set up the cache without opening the model.
-
-        Args:
-            is_deterministic: As for the model.
-            open_model: Opens the model; ``None`` if it must not be opened, so that
-                requests without a stored response are errors.
-            open_render: Opens a renderer of chats that does not need the model.
-        """
+        """Set up the cache without opening the model. ``open_model``: ``None`` if it
+        must not be opened, so that requests without a stored response are errors.
+        ``open_render``: opens a renderer of chats that does not need the model."""
         self.name = name
         self.is_deterministic: bool = is_deterministic
         self._responses = responses
@@ -106,13 +97,12 @@ class StoredModel(Model):
         tasks, self._tasks = self._tasks, ()
         self._responses.use(keys, tasks if len(tasks) == len(keys) else ())
         missing: list[int] = []
-        for position, key in enumerate(keys):
+        for position, (request, key) in enumerate(zip(requests, keys, strict=True)):
             response = found.get(key) if key is not None else None
             if response is not None:
                 # Earlier versions stored responses without checking them.
-                response = checked_response(requests[position], response, self)
-            can_ask = self._open_model is not None
-            read = self._readers.get(requests[position]) if can_ask else None
+                response = checked_response(request, response, self)
+            read = None if self._open_model is None else self._readers.get(request)
             if response is None or not _is_readable(response, read):
                 missing.append(position)
                 continue
@@ -131,8 +121,7 @@ class StoredModel(Model):
             self._model.end(requests)
 
     def expect(self, requests: Sequence[Request], /) -> None:
-        """Announce further requests to the model; passed on once it has started its
-        current ones."""
+        """Announce further requests, passed on once the model has started its own."""
         if self._model is not None:
             self._expected = requests
 
@@ -243,8 +232,7 @@ class StoredModel(Model):
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """Return the model's info; if it is not open, the stored info without the
-        fields of a run."""
+        """Return the model's info; if it is not open, what is stored of it."""
         if self._model is not None:
             return self._model.info
         stored = self._stored_info or {}

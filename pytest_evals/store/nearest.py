@@ -25,18 +25,11 @@ class KeyDifference(NamedTuple):
 
 
 class NearestRequest(NamedTuple):
-    """A stored request.
+    """A stored request. If neither settings nor models differ and the prompt is the
+    same, it is the request itself."""
 
-    Args:
-        key: Its key; its prompt may differ.
-        stored: Unix time.
-        settings: Differences between the settings.
-        model: Differences between the models. If neither differs and the prompt is the
-            same, it is the request itself.
-    """
-
-    key: RequestKey
-    stored: float
+    key: RequestKey  # Its prompt may differ
+    stored: float  # Unix time
     settings: tuple[KeyDifference, ...]
     model: tuple[KeyDifference, ...]
 

@@ -86,8 +86,7 @@ def _differences(parts: Sequence[StoredPart]) -> Iterator[str]:
 
 
 def difference(old: object, new: object) -> tuple[str, str] | None:
-    """Return two values as short texts, around their first difference; ``None`` if they
-    are equal."""
+    """Return two values as texts around their difference; ``None`` if equal."""
     if _json(old) == _json(new):
         return None
     texts = [*map(_text, (old, new))]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.hashes import file_hash
+from pytest_evals.store.cache import file_hash
 from pytest_evals.store.history import RESULTS, load_run, read_run
 from pytest_evals.store.schema import schema_fault
 
@@ -171,16 +171,10 @@ _KINDS = {
 
 
 def pytest_arguments(command: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the arguments of pytest that a part was run with.
-
-    Args:
-        command: ``options``, which are ours, ``paths``, and those of :data:`SELECTING`:
-            each a list of texts; an option without a value has an empty one.
-        path: The file that the command was read from, for messages.
-
-    Raises:
-        StoreError: It is none, or names options that are not taken from a file.
-    """
+    """Return the arguments of pytest that a part was run with; ``StoreError`` if
+    options are among them that are not taken from a file. ``command``: ``options``,
+    which are ours, ``paths``, and those of :data:`SELECTING`: each a list of texts; an
+    option without a value has an empty one. ``path``: its file, for messages."""
     arguments = []
     for name, values in _lists(command.get("options"), path):
         if name in LEFT_OUT or not _NAME.fullmatch(name):

@@ -112,8 +112,7 @@ def _recorded(path: Path) -> tuple[str, int]:
 
 
 def _identity(connection: sqlite3.Connection) -> str:
-    """Return a hash of the first model: the file may have been replaced by another
-    store."""
+    """Return a hash of the first model: another store may be in the file's place."""
     rows = connection.execute("SELECT hash FROM models ORDER BY id LIMIT 1").fetchall()
     first = rows[0][0] if rows else b""
     known = first if isinstance(first, bytes) else b""

@@ -22,7 +22,7 @@ from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import Response
 from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity, masked
-from pytest_evals.store.connection import StoreFile, counted
+from pytest_evals.store.connection import BackgroundWriter, StoreFile, counted
 from pytest_evals.store.database import (
     USES,
     connect,
@@ -38,7 +38,6 @@ from pytest_evals.store.rows import (
     row_response,
     stored_info,
 )
-from pytest_evals.store.writer import BackgroundWriter
 
 Row = tuple[RequestKey, Response]
 
@@ -48,8 +47,7 @@ RETRY_S = 5.0  # Seconds after a failed write until the next one
 CHECKPOINT_S = 1.0
 """Seconds between two checkpoints: a killed process leaves no longer log."""
 WAITING = 2**28
-"""Maximum size of the responses that wait for a store that cannot be written, in
-characters."""
+"""Maximum characters of responses that wait for a store that cannot be written."""
 USES_AT_ONCE = 1_000  # Uses of responses that are written together
 _INSERT = "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -117,8 +115,7 @@ class Responses:
             self._writer.add((key, response))
 
     def use(self, keys: Sequence[RequestKey | None], tasks: Sequence[str]) -> None:
-        """Record that responses are used now. ``tasks``: the task of each; empty if
-        unknown."""
+        """Record that responses are used now. ``tasks``: one each; empty if unknown."""
         if not self._writes:
             return
         now = time.time()

@@ -54,16 +54,20 @@ def run_differences(
 ) -> tuple[RunDifference, ...]:
     """The differences between two runs."""
     both = (before.results, now.results)
-    per_task = {task: _TaskChanges(before, now, task, pairs[task]) for task in pairs}
-    found = [
+    sides = (before, now)
+    few_shot = {
+        task: [_entry_change("few-shot examples", "n-shot", task, sides)]
+        for task in pairs
+    }
+    settings = {task: [*_task_changes(task, pairs[task], sides)] for task in pairs}
+    return (
         *_texts(_model_changes(*both)),
         *_texts(_speech_changes(*both)),
-        *_by_task({t: [*one.few_shot()] for t, one in per_task.items()}),
+        *_by_task(few_shot),
         *_prompts(pairs),
-        *_by_task({t: [*one.settings()] for t, one in per_task.items()}),
+        *_by_task(settings),
         *_texts(_program_changes(*both)),
-    ]
-    return tuple(found)
+    )
 
 
 def _texts(changes: Iterator[_Change]) -> Iterator[RunDifference]:
@@ -161,37 +165,30 @@ def _program(results: Mapping[str, Any]) -> tuple[str, str]:
     return name, str(results.get(key) or "")
 
 
-class _TaskChanges:
-    def __init__(
-        self, before: Side, now: Side, task: str, pairs: Sequence[Pair]
-    ) -> None:
-        self._sides, self._task, self._pairs = (before, now), task, pairs
+def _entry_change(what: str, section: str, task: str, sides: Sequence[Side]) -> _Change:
+    found = (one.of(section, task) for one in sides)
+    return _Change(what, *(_UNKNOWN if one is None else one for one in found))
 
-    def _of(self, section: str) -> list[Any]:
-        return [one.of(section, self._task) for one in self._sides]
 
-    def few_shot(self) -> Iterator[_Change]:
-        shots = (_UNKNOWN if one is None else one for one in self._of("n-shot"))
-        yield _Change("few-shot examples", *shots)
-
-    def settings(self) -> Iterator[_Change]:
-        configs = [_mapping(one) for one in self._of("configs")]
-        sent = [*map(_sent, self._pairs[0])] if self._pairs else [None]
-        given = [one.get("generation_kwargs") for one in configs]
-        old, new = map(_mapping, given if None in sent else sent)
-        for key in {**old, **new}:
-            yield _Change(f"generation argument {key}", old.get(key), new.get(key))
-        flat = [{**_mapping(one.get("dataset_kwargs")), **one} for one in configs]
-        for key in _DATASET:
-            yield _Change(key, *(one.get(key, _UNKNOWN) for one in flat))
-        rows = [one.rows.get(self._task, ()) for one in self._sides]
-        yield _Change("filters", *map(_filters, rows))
-        lists = (one.get("filter_list", _UNKNOWN) for one in configs)
-        yield _Change("filter_list", *lists)
-        # Without any, no document has a score.
-        yield _Change("metrics", *(_metrics(one) or _UNKNOWN for one in rows))
-        versions = (_UNKNOWN if one is None else one for one in self._of("versions"))
-        yield _Change("version of the task", *versions)
+def _task_changes(
+    task: str, pairs: Sequence[Pair], sides: Sequence[Side]
+) -> Iterator[_Change]:
+    configs = [_mapping(one.of("configs", task)) for one in sides]
+    sent = [*map(_sent, pairs[0])] if pairs else [None]
+    given = [one.get("generation_kwargs") for one in configs]
+    old, new = map(_mapping, given if None in sent else sent)
+    for key in {**old, **new}:
+        yield _Change(f"generation argument {key}", old.get(key), new.get(key))
+    flat = [{**mapping_at(one, "dataset_kwargs"), **one} for one in configs]
+    for key in _DATASET:
+        yield _Change(key, *(one.get(key, _UNKNOWN) for one in flat))
+    rows = [one.rows.get(task, ()) for one in sides]
+    yield _Change("filters", *map(_filters, rows))
+    lists = (one.get("filter_list", _UNKNOWN) for one in configs)
+    yield _Change("filter_list", *lists)
+    # Without any, no document has a score.
+    yield _Change("metrics", *(_metrics(one) or _UNKNOWN for one in rows))
+    yield _entry_change("version of the task", "versions", task, sides)
 
 
 def _prompts(pairs: Mapping[str, Sequence[Pair]]) -> Iterator[RunDifference]:

@@ -13,8 +13,7 @@ Row = Mapping[str, Any]
 
 
 ANSWER_KEYS = ("choices", "output_type", "generation_kwargs", "repeats", "filter_list")
-"""Keys of a task file that answers depend on, in addition to the prompt, which is
-hashed."""
+"""Keys of a task file that answers depend on; the prompt is hashed."""
 
 
 MACHINE_KEYS = ("device", "dtype", "torch_version", "transformers_version")
@@ -26,17 +25,12 @@ BATCH_KEYS = ("batch_size", "batch_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of two runs.
+    """One of two runs."""
 
-    Args:
-        results: Content of its ``results.json``.
-        rows: Documents of each task, as in samples files.
-        doc: Returns the dataset row of a document, if it is not in ``rows``.
-    """
-
-    results: Mapping[str, Any]
-    rows: Mapping[str, Sequence[Row]]
+    results: Mapping[str, Any]  # Content of its ``results.json``
+    rows: Mapping[str, Sequence[Row]]  # Documents of each task, as in samples files
     doc: Callable[[Row], Mapping[str, Any]] | None = None
+    """Returns the dataset row of a document, if it is not in ``rows``."""
 
     def of(self, section: str, task: str) -> Any:
         """Return an entry of a section of the results, ``None`` if it is missing."""

@@ -16,8 +16,8 @@ from pytest_evals.models.tokens.request_encoder import (
     RequestEncoder,
     TokenPair,
 )
-from pytest_evals.store import encoded_files as store
-from pytest_evals.store.encoded_files import EncodedFiles, encoded_files
+from pytest_evals.store import cache as store
+from pytest_evals.store.cache import EncodedFiles, encoded_files
 
 SHOT = "the cat sat on the mat and the dog in the fog. yes\n\n" * 20
 

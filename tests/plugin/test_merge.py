@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.errors import StoreError
-from pytest_evals.store.hashes import file_hash
+from pytest_evals.store.cache import file_hash
 from pytest_evals.store.part_differences import part_faults
 from pytest_evals.store.parts import (
     PART,

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pytest_evals.store import hashes
-from pytest_evals.store.hashes import FileHashes
+from pytest_evals.store import cache as hashes
+from pytest_evals.store.cache import FileHashes
 
 
 @pytest.fixture

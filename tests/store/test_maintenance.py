@@ -14,7 +14,7 @@ import pytest
 from pytest_evals.__main__ import main
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.store.encoded_files import EncodedFiles
+from pytest_evals.store.cache import EncodedFiles
 from pytest_evals.store.maintenance import opened, rows_of
 from pytest_evals.store.responses import NAME, Responses
 

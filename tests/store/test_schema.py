@@ -12,8 +12,7 @@ from pytest_evals.store.baselines import (
     save_flip_rates,
     stored_flip_rate,
 )
-from pytest_evals.store.files import read_cache, write_cache
-from pytest_evals.store.hashes import FileHashes
+from pytest_evals.store.cache import FileHashes, read_cache, write_cache
 from pytest_evals.store.history import earlier_runs, last_run, read_run
 from pytest_evals.store.schema import SCHEMAS, schema_fault
 from pytest_evals.store.writable import check_base

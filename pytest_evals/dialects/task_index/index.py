@@ -23,7 +23,7 @@ from pytest_evals.core.task import IndexEntry
 from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.errors import Place, StoreError
-from pytest_evals.store.files import read_cache, write_cache
+from pytest_evals.store.cache import read_cache, write_cache
 
 SETTLED_S = 2.0  # seconds after which another write is certain to change a file's times
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,36 +54,22 @@ _FIXES = {
 }
 
 
+@dataclass(eq=False)
 class RequestFailedError(Exception):
-    """A request without a usable reply.
+    """A request without a usable reply."""
 
-    Args:
-        kind: Category for counts; the HTTP status if there is one.
-        again: Whether a retry may succeed.
-        slower: Whether the server is overloaded.
-        wait_s: Seconds to wait before a retry.
-        hopeless: Whether all other requests would fail too.
-    """
+    what: str
+    kind: str = UNUSABLE  # Category for counts; the HTTP status if there is one
+    _: KW_ONLY
+    again: bool = False  # Whether a retry may succeed
+    slower: bool = False  # Whether the server is overloaded
+    wait_s: float = 0.0  # Seconds to wait before a retry
+    hopeless: bool = False  # Whether all other requests would fail too
+    source: str = field(default="", init=False)
+    """The model and address of a request that was sent."""
 
-    source = ""  # The model and address of a request that was sent
-
-    def __init__(
-        self,
-        what: str,
-        kind: str = UNUSABLE,
-        *,
-        again: bool = False,
-        slower: bool = False,
-        wait_s: float = 0.0,
-        hopeless: bool = False,
-    ) -> None:
-        super().__init__(what)
-        self.what = what
-        self.kind = kind
-        self.again = again
-        self.slower = slower
-        self.wait_s = wait_s
-        self.hopeless = hopeless
+    def __post_init__(self) -> None:
+        super().__init__(self.what)
 
     @property
     def message(self) -> str:
@@ -154,12 +141,8 @@ def shortened(text: str) -> str:
 
 def seconds(headers: Mapping[str, str], now: float) -> float:
     """Seconds to wait by ``retry-after-ms`` or ``retry-after``, which may be a date; 0
-    if there is no valid value.
-
-    Args:
-        headers: Of the reply, by names in lower case.
-        now: Unix time, for a server that sends no ``date``: its clock may be another.
-    """
+    if there is no valid value. ``headers``: by names in lower case. ``now``: Unix time,
+    for a server that sends no ``date``: its clock may be another."""
     after = headers.get("retry-after", "")
     for value, unit in ((headers.get("retry-after-ms", ""), 0.001), (after, 1.0)):
         try:

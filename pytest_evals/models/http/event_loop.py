@@ -21,8 +21,7 @@ LOOK_S = 0.5
 """Polling interval for Ctrl-C in seconds, for systems that do not interrupt a wait."""
 CLOSE_S = 10.0
 _ENDING: ContextVar[asyncio.Event | None] = ContextVar("ending", default=None)
-"""Set as soon as the stream starts nothing more: a coroutine has raised an error, or
-the run stops."""
+"""Set as soon as the stream starts nothing more: after an error, or at a stop."""
 
 
 class StreamEndedError(Exception):

@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
+from threading import Lock
+from typing import ClassVar, NamedTuple
+from weakref import finalize
 
 from pytest_evals.core.run_plan import amount, cap_amount
 from pytest_evals.errors import OptionError, SpendCapError
 from pytest_evals.models.http.event_loop import pause
-from pytest_evals.models.http.spend_ledger import MOST, RUN, Ledger, Spent
 
+LEDGER = "spent.sqlite"  # Name of the file
+MOST = 2**62  # Higher than all counts and costs
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS spent (model TEXT PRIMARY KEY, requests INTEGER, "
+    "cost INTEGER, reserved INTEGER, factor REAL)"
+)
 _UNIT = 1e-12
 """Costs are whole numbers of this unit, since sums of floats are not exact."""
 _LOOK_S = 0.1  # Seconds between two looks at the counts of other processes
@@ -28,11 +35,124 @@ _LOST_S = 300.0
 """Seconds without a change after which requests of other processes count as lost."""
 
 
+class Spent(NamedTuple):
+    """What a model has spent so far."""
+
+    n_requests: int = 0
+    cost: int = 0  # Cost of the requests that have ended
+    reserved: int = 0  # Highest cost of those in flight
+    factor: float = 1.0
+    """By how much a real cost has exceeded the highest by its length."""
+
+
+class RunCaps(NamedTuple):
+    """Maximum of requests and of cost of all models of a run together; 0 is none."""
+
+    max_requests: int = 0
+    max_cost: float = 0.0
+
+
+RUN = ""  # The row of the run, in which all models count
+Limits = tuple[int, int]  # Maximum of requests and of cost
+NO_LIMITS = (MOST, MOST)
+
+
+class Ledger:
+    """Requests and costs of the models of a run, in memory or in a file that several
+    processes share."""
+
+    _path: ClassVar[str] = ""
+    _current: ClassVar[Ledger | None] = None
+    caps: ClassVar[RunCaps] = RunCaps()  # The caps of the current run
+
+    def __init__(self, path: str = "") -> None:
+        import sqlite3  # most runs have no spend cap
+
+        file = path or ":memory:"
+        self._database = sqlite3.connect(
+            file, timeout=60, isolation_level=None, check_same_thread=False
+        )
+        finalize(self, self._database.close)  # Python 3.13 warns of open ones
+        self._lock = Lock()  # models share the connection, each in its thread
+        self._database.execute("PRAGMA synchronous = OFF")
+        self._database.execute(_TABLE)
+
+    @classmethod
+    def begin_run(cls, path: str = "", caps: RunCaps = RunCaps()) -> None:  # noqa: B008
+        """Count from 0 in models that are opened from now on. ``path``: a file that
+        other processes of the run use too, empty for none. ``caps``: those of all
+        models together."""
+        cls._path, cls._current, cls.caps = path, None, caps
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, caps: RunCaps) -> Iterator[None]:
+        """Count from 0 with these caps, which end with the block."""
+        cls.begin_run(caps=caps)
+        try:
+            yield
+        finally:
+            cls.begin_run()
+
+    @classmethod
+    def of_run(cls) -> Ledger:
+        """The ledger of the current run."""
+        if cls._current is None:
+            cls._current = cls(cls._path)
+        return cls._current
+
+    def open(self, model: str) -> None:
+        """Add a model and the run; those that exist keep their counts."""
+        query = "INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?, ?)"
+        for name in (model, RUN):
+            self._database.execute(query, (name, *Spent()))
+
+    def take(
+        self, model: str, most: int, limits: Limits, of_run: Limits = NO_LIMITS
+    ) -> int:
+        """Count a request if it fits; return its reserved cost, -1 if it does not fit.
+        ``most``: the highest cost that it may have, by its length. ``of_run``: limits
+        of all models together."""
+        database = self._database
+        with self._lock:
+            database.execute("BEGIN IMMEDIATE")
+            spent = self.spent(model)
+            cost = ceil(most * spent.factor)
+            pairs = ((spent, limits), (self.spent(RUN), of_run))
+            fits = all(
+                one.n_requests < most_requests
+                and one.cost + one.reserved + cost <= most_cost
+                for one, (most_requests, most_cost) in pairs
+            )
+            if fits:
+                database.execute(
+                    "UPDATE spent SET requests = requests + 1, "
+                    "reserved = reserved + ? WHERE model IN (?, ?)",
+                    (cost, model, RUN),
+                )
+            database.execute("COMMIT")
+        return cost if fits else -1
+
+    def settle(self, model: str, reserved: int, cost: int, factor: float) -> None:
+        """Replace the reserved cost of a request by its real one. ``factor``: its real
+        cost, divided by the highest by its length."""
+        query = (
+            "UPDATE spent SET cost = cost + ?, reserved = reserved - ?, "
+            "factor = max(factor, ?) WHERE model IN (?, ?)"
+        )
+        with self._lock:
+            self._database.execute(query, (cost, reserved, factor, model, RUN))
+
+    def spent(self, model: str) -> Spent:
+        """The requests and costs so far."""
+        query = "SELECT requests, cost, reserved, factor FROM spent WHERE model = ?"
+        return Spent(*self._database.execute(query, (model,)).fetchone())
+
+
 @dataclass(slots=True)
 class Payment:
     """A request that was sent."""
 
-    reserved: float  # The highest cost that it may have
     cost: float | None = None
     """Its real cost; ``None`` while unknown, which counts as the highest."""
 
@@ -92,11 +212,11 @@ class SpendCap:
         """Count a request while it is sent. Waits for the cost of requests in flight if
         this one may not fit. ``most``: the highest cost that it may have."""
         if self._ledger is None:
-            yield Payment(most)
+            yield Payment()
             return
         most_units = round(most / _UNIT) if self._max_cost else 0
         reserved = await self._take(self._ledger, most_units)
-        payment = Payment(reserved * _UNIT)
+        payment = Payment()
         self._in_flight += 1
         self._reserved += reserved
         try:

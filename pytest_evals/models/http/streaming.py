@@ -1,5 +1,4 @@
-"""Streamed completions: one reply from the events of a stream, and the time of its
-first token."""
+"""Streamed completions: one reply from many events, and its first token's time."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from pytest_evals.models.http.errors import BROKEN_OFF, RequestFailedError, shor
 
 ARRIVALS = "evals_arrivals"  # Extension of a response: the arrivals of its parts
 FIRST_TOKEN_S = "evals_first_token_s"
-"""Key of a streamed reply: seconds from sending the request to its first token, 0 if it
-has no text."""
+"""Key of a streamed reply: seconds until its first token, 0 if it has no text."""
 _LONGEST = 1e7
 _FIELD = re.compile(r"\s*(data|event|id|retry)?:")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
@@ -179,8 +177,7 @@ def _concatenate(known: dict[str, Any], more: Mapping[str, Any]) -> bool:
 
 
 def _add_calls(calls: list[dict[str, Any]], pieces: list[Any]) -> None:
-    """Add pieces of tool calls to those with their index, the last one without an index
-    (Ollama)."""
+    """Add pieces of tool calls to those with their index, else the last (Ollama)."""
     for piece in pieces:
         if not isinstance(piece, Mapping):
             continue

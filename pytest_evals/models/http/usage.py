@@ -30,8 +30,7 @@ class RequestMeter:
     """Seconds from sending until the reply was there, of replies that could be used;
     pauses and queues are not in it."""
     cost: float | None = None
-    """Price of all replies, ``None`` without prices, or if a reply does not
-    report its tokens."""
+    """Price of all replies, ``None`` without prices, or if tokens are missing."""
     is_complete: bool = True
 
     def pay(self, cost: float, *, is_known: bool) -> None:
@@ -70,8 +69,7 @@ class Usage:
         return int(self.shown["replies"])
 
     def sent(self, again: str = "") -> None:
-        """Count a sent request. ``again``: reason of a retry in one word; empty for a
-        first attempt."""
+        """Count a sent request. ``again``: reason of a retry; empty for the first."""
         self.shown["requests"] += 1
         if again:
             self.shown["retries"] += 1
@@ -112,8 +110,7 @@ class Usage:
             names[name] = names.get(name, 0) + 1
 
     def most(self, body: Mapping[str, Any]) -> float:
-        """The highest cost of a request: a token has a byte at least. 0 without
-        prices."""
+        """The highest cost of a request: a token has a byte at least. 0 if unpriced."""
         if not any(self._prices):
             return 0.0
         body = {**body, **self._extra_body}
@@ -143,7 +140,7 @@ _IMAGE = re.compile(r'"data:[^"]*"')
 def _has_counts(reply: Mapping[str, Any]) -> bool:
     """Whether a reply reports its prompt and completion tokens."""
     default = None if embedding_in(reply) is None else 0  # no tokens are generated
-    n_out = _usage_of(reply).get("completion_tokens", default)
+    n_out = object_at(reply, "usage").get("completion_tokens", default)
     return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
 
 
@@ -154,32 +151,32 @@ def embedding_in(reply: Mapping[str, Any]) -> Any:
     return first.get("embedding") if isinstance(first, dict) else None
 
 
-def _usage_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    usage = reply.get("usage")
-    return usage if isinstance(usage, dict) else {}
+def object_at(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The JSON object at a key; empty without one."""
+    value = found.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens of prompt and completion; 0 if not reported."""
-    usage = _usage_of(reply)
+    usage = object_at(reply, "usage")
     n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return count_of(n_in), count_of(n_out)
 
 
 def hidden_tokens_of(reply: Mapping[str, Any]) -> int:
     """Tokens of reasoning that is counted, but not part of the reply."""
-    details = _usage_of(reply).get("completion_tokens_details")
+    details = object_at(object_at(reply, "usage"), "completion_tokens_details")
     choices = reply.get("choices")
-    if not isinstance(details, dict) or not isinstance(choices, list):
+    if not isinstance(choices, list):
         return 0
-    messages = [one.get("message") for one in choices if isinstance(one, dict)]
-    is_shown = any(isinstance(one, dict) and has_reasoning(one) for one in messages)
+    messages = (object_at(one, "message") for one in choices if isinstance(one, dict))
+    is_shown = any(map(has_reasoning, messages))
     return 0 if is_shown else count_of(details.get("reasoning_tokens"))
 
 
 def has_reasoning(message: Mapping[str, Any]) -> bool:
-    """Whether a message has reasoning next to its text, in a field or a part of its
-    content (Mistral)."""
+    """Whether a message has reasoning, in a field or in its content (Mistral)."""
     parts = message.get("content")
     listed = parts if isinstance(parts, list) else ()
     kinds = [one.get("type") for one in listed if isinstance(one, Mapping)]

@@ -1,18 +1,19 @@
-"""Capability probe of a server before the first prompt is scored: the format of
-log-probabilities, and whether they belong to the right tokens."""
+"""Requests for log-probabilities, and the capability probe of a server before the first
+prompt is scored: their format, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
 from pytest_evals.models.http.errors import RequestFailedError, shortened, source_of
 from pytest_evals.models.http.retries import RetryingClient
-from pytest_evals.models.openai.candidates import Candidate, read_candidates
+from pytest_evals.models.http.usage import object_at
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
@@ -20,6 +21,7 @@ from pytest_evals.models.openai.prompt_logprobs import (
     LogprobFormat,
     PromptLogprobs,
     Sent,
+    logprob_of,
     of_whole,
     response_of,
     token_at,
@@ -40,6 +42,13 @@ N_WRITTEN = 8  # Generated tokens of the probe: too many for all to be near ties
 
 class ScoringUnsupportedError(ModelError):
     """The server replies but returns no usable log-probabilities."""
+
+
+class Candidate(NamedTuple):
+    """A token after a context."""
+
+    logprob: float
+    greedy: bool  # Whether it is the generated token
 
 
 @dataclass(slots=True)
@@ -95,6 +104,36 @@ class ProbedServer:
     ) -> T:
         body = {"prompt": sent, "temperature": 0, "max_tokens": n_tokens, **parameters}
         return await self.client.ask("completions", body, read, retries)
+
+
+def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:
+    """The candidates' values in a reply; ``RequestFailedError`` if a value is missing,
+    or higher than that of the generated token, which is then not the most likely one
+    (penalties in the server's ``generation_config.json``)."""
+    found = object_at(choice_of(reply), "logprobs")
+    rows, words = found.get("top_logprobs"), found.get("tokens")
+    row = rows[0] if isinstance(rows, list) and rows else None
+    if not isinstance(row, dict) or not isinstance(words, list) or not words:
+        raise RequestFailedError("it gives no log-probabilities of selected tokens")
+    generated = re.fullmatch(r"token_id:(\d+)", str(words[0]))
+    if generated is None:
+        raise RequestFailedError(f"it gives {words[0]!r:.60} for a token id")
+    best, highest = int(generated[1]), logprob_of(row.get(generated[0]))
+    candidates: dict[int, Candidate] = {}
+    for token in tokens:
+        value = logprob_of(row.get(f"token_id:{token}"))
+        if value is None:
+            raise RequestFailedError(
+                f"it gives no log-probability of the token {token}"
+            )
+        if highest is not None and value > highest + TOLERANCE:
+            raise RequestFailedError(
+                f"the token {token} is more likely than {best}, which it generated at "
+                "temperature 0; turn off the server's penalties, as in extra_body="
+                '{"repetition_penalty":1}'
+            )
+        candidates[token] = Candidate(value, token == best)
+    return candidates
 
 
 async def probe_format(

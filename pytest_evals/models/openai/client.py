@@ -41,8 +41,7 @@ _TOO_LONG = re.compile(
     r"|longer than the|inputs`? (tokens|must have)|max_model_len",
     re.IGNORECASE,
 )
-"""Error messages for requests that are too long: vLLM, SGLang, llama.cpp, TGI,
-OpenAI."""
+"""Messages for requests that are too long: vLLM, SGLang, llama.cpp, TGI, OpenAI."""
 
 
 class OpenAIClient:

@@ -15,6 +15,7 @@ from pytest_evals.errors import ModelError
 from pytest_evals.models.http.errors import RequestFailedError
 from pytest_evals.models.http.event_loop import BackgroundLoop
 from pytest_evals.models.http.retries import RetryingClient
+from pytest_evals.models.http.usage import object_at
 from pytest_evals.models.openai.capability_probe import check_prompts
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -38,10 +39,8 @@ _RETRIES = 2
 
 async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
     """The context window from the settings or the server's model list; 0 if unknown.
-
     Errors are ignored, since a server need not list its models; an unreachable server
-    is reported by the first request that needs a reply.
-    """
+    is reported by the first request that needs a reply."""
     if settings.max_length:
         return settings.max_length
     try:
@@ -53,13 +52,9 @@ async def window_of(client: RetryingClient, settings: OpenAISettings) -> int:
 
 
 def window_in(reply: Mapping[str, Any], model: str) -> int:
-    """The context window of a model in a model list; 0 if unknown.
-
-    Args:
-        reply: ``data`` or ``models`` is a list of objects with an ``id``.
-        model: The name. A model that is served under another name too, as an adapter
-            is, has the window of all others if theirs are equal.
-    """
+    """The context window of a model in a model list, whose ``data`` or ``models`` is a
+    list of objects with an ``id``; 0 if unknown. A model that is served under another
+    name too, as an adapter is, has the window of all others if theirs are equal."""
     listed = reply.get("data") or reply.get("models")
     known: dict[str, int] = {}
     for entry in listed if isinstance(listed, list) else ():
@@ -72,8 +67,7 @@ def window_in(reply: Mapping[str, Any], model: str) -> int:
 
 def _windows(entry: Mapping[str, Any]) -> Iterator[int]:
     """All context windows in an entry of a model list."""
-    meta = entry.get("meta")
-    for place in (entry, meta if isinstance(meta, dict) else {}):
+    for place in (entry, object_at(entry, "meta")):
         for name in _NAMES:
             value = place.get(name)
             if type(value) is int and _LEAST <= value < _MOST:

@@ -36,8 +36,7 @@ _WITHOUT_EFFECT = frozenset(
         *("stream", "timeout", "tokenizer"),
     }
 )
-"""Settings that are part of the fingerprint in another form or do not affect
-outputs."""
+"""Settings that are in the fingerprint in another form or do not affect outputs."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:

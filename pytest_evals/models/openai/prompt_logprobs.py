@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import Response
 from pytest_evals.core.top_logprobs import MAX_LOGPROB
 from pytest_evals.models.http.errors import RequestFailedError, shortened
-from pytest_evals.models.http.usage import tokens_of
+from pytest_evals.models.http.usage import object_at, tokens_of
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.request_bodies import choice_of
 
@@ -203,10 +203,8 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
 
 
 def token_texts(reply: Reply) -> tuple[str, ...]:
-    """The tokens of a completion with ``logprobs``; empty if the server does not return
-    them."""
-    found = choice_of(reply).get("logprobs")
-    words = found.get("tokens") if isinstance(found, dict) else None
+    """The tokens of a completion with ``logprobs``; empty if not returned."""
+    words = object_at(choice_of(reply), "logprobs").get("tokens")
     sound = isinstance(words, list) and all(isinstance(word, str) for word in words)
     return tuple(words) if sound and words else ()
 

@@ -28,7 +28,12 @@ from pytest_evals.models.http.errors import (
     RequestFailedError,
     shortened,
 )
-from pytest_evals.models.http.usage import embedding_in, has_reasoning, tokens_of
+from pytest_evals.models.http.usage import (
+    embedding_in,
+    has_reasoning,
+    object_at,
+    tokens_of,
+)
 from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -47,8 +52,7 @@ _BROKEN_OFF = frozenset(
         "network_error",
     }
 )
-"""Finish reasons of incomplete completions (OpenRouter; vLLM, SGLang; DeepSeek;
-Zhipu)."""
+"""Reasons of incomplete completions (OpenRouter; vLLM, SGLang; DeepSeek; Zhipu)."""
 _FILTERED = frozenset(
     {
         *("content_filter", "content_filtered", "sensitive", "refusal", "safety"),
@@ -161,16 +165,11 @@ def read_embedding(reply: Reply) -> Response:
     return Response(data=[*map(float, found)], n_prompt_tokens=tokens_of(reply)[0])
 
 
-def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    message = choice.get("message")
-    return message if isinstance(message, dict) else {}
-
-
 def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ...]:
     """The tool calls of a message. Their presence counts, not the finish reason: some
     servers report ``stop`` with calls, others ``tool_calls`` without any. A call that
     the token limit cuts off is marked as truncated."""
-    found = _message(choice)
+    found = object_at(choice, "message")
     given = found.get("tool_calls") or found.get("function_call") or ()
     given = [given] if isinstance(given, dict) else given
     try:
@@ -254,7 +253,7 @@ def _check_silence(
     choice: Mapping[str, Any], ended: str, text: str | None, request: Generate
 ) -> None:
     """Check that a completion without visible text is an answer."""
-    message = _message(choice)
+    message = object_at(choice, "message")
     calls = message.get("tool_calls") or message.get("function_call")
     if (calls and not text) or ended in _CALLS:
         shown = f": {shortened(str(calls))}" if calls else ""
@@ -287,7 +286,7 @@ def _check_silence(
 
 def _refusal(choice: Mapping[str, Any]) -> str:
     """The model's refusal, which is a field or a part of its message."""
-    message = _message(choice)
+    message = object_at(choice, "message")
     parts = message.get("content")
     listed = [message, *(parts if isinstance(parts, list) else ())]
     texts = [one.get("refusal") for one in listed if isinstance(one, dict)]

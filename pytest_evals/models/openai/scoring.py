@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ from pytest_evals.core.request import (
     shows_images,
 )
 from pytest_evals.models.http.errors import RequestFailedError
-from pytest_evals.models.openai.candidates import CandidateScorer
 from pytest_evals.models.openai.capability_probe import (
     PROBE,
+    Candidate,
     ProbedServer,
     gives_candidates,
     probe_format,
@@ -38,8 +38,67 @@ if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
     from pytest_evals.models.tokens.spans import ScoredSpan
 
+MOST = 128  # Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)
 _PATH = "completions"
 _NO_SUM = "the tokens that the server gives do not make up the text"
+
+
+@dataclass(slots=True)
+class _Choices:
+    """Choices of a context that share a request, and the request once it is sent."""
+
+    tokens: list[int] = field(default_factory=list)
+    task: asyncio.Task[Mapping[int, Candidate]] | None = None
+
+
+@dataclass(slots=True)
+class CandidateScorer:
+    """Scores spans of one token: one request returns the log-probabilities of all
+    choices of a context (``logprob_token_ids`` of vLLM's completions). A server that
+    scores prompts computes each of them from the start; such a request generates a
+    token instead, and reads the server's prefix cache."""
+
+    server: ProbedServer
+    choices: dict[tuple[bytes, int], _Choices] = field(default_factory=dict)
+    """Context and token → the request with it, for the spans of a batch."""
+
+    @property
+    def group_size(self) -> int:
+        """The largest number of choices that share a request, at least 1."""
+        return max((len(one.tokens) for one in self.choices.values()), default=1)
+
+    def prepare(self, spans: Iterable[ScoredSpan]) -> None:
+        """Group the spans of a batch by their contexts."""
+        self.choices = {}
+        latest: dict[bytes, _Choices] = {}
+        for span in spans:
+            context, token = key = _split(span)
+            if key in self.choices:
+                continue
+            if context not in latest or len(latest[context].tokens) == MOST:
+                latest[context] = _Choices()
+            latest[context].tokens.append(token)
+            self.choices[key] = latest[context]
+
+    async def score(self, span: ScoredSpan) -> Response:
+        """The response for a span of one token."""
+        context, token = _split(span)
+        choices = self.choices[context, token]
+        if choices.task is None:
+            ids = span.tokens[:-1].tolist()
+            request = self.server.ask_candidates(ids, choices.tokens)
+            choices.task = asyncio.ensure_future(request)
+        found = (await asyncio.shield(choices.task))[token]
+        return Response(
+            logprob=found.logprob,
+            greedy=found.greedy,
+            n_prompt_tokens=len(span.tokens) - 1,
+            n_tokens=1,
+        )
+
+
+def _split(span: ScoredSpan) -> tuple[bytes, int]:
+    return span.tokens[:-1].tobytes(), int(span.tokens[-1])
 
 
 @dataclass(slots=True)
@@ -61,7 +120,7 @@ class ServerScorer(ProbedServer):
         """Take over what another scorer of the same server has found out."""
         self.form = probed.form
         if probed.candidates is not None:
-            self.candidates = CandidateScorer(self.ask_candidates)
+            self.candidates = CandidateScorer(self)
 
     @property
     def description(self) -> str:
@@ -77,7 +136,7 @@ class ServerScorer(ProbedServer):
             if self.encoding is not None and not self.settings.is_openai:
                 ids = self.encoding.plain(PROBE)
                 if await gives_candidates(self, ids, self.form):
-                    self.candidates = CandidateScorer(self.ask_candidates)
+                    self.candidates = CandidateScorer(self)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Tokenize all requests that will be scored, if ids are sent. ``window``:
@@ -137,8 +196,7 @@ class ServerScorer(ProbedServer):
         return _with_cut(scored[0], lines[0])
 
     async def _whole(self, text: str) -> Response:
-        """Score all tokens of a text, after the prefix or the server's special
-        tokens."""
+        """Score all tokens of a text, after the prefix or special tokens."""
         if not text:
             raise RequestFailedError("the text is empty")
         prefix = self.settings.prefix
@@ -152,8 +210,7 @@ class ServerScorer(ProbedServer):
     async def _after(
         self, context: str, continuation: str, both: PromptLogprobs
     ) -> int:
-        """Index of a continuation's first token, from the tokens of its context
-        alone."""
+        """Index of a continuation's first token, by the tokens of its context."""
         if not context:
             raise self.client.named(RequestFailedError(_NO_SUM), _PATH)
         alone = await self._alone(context)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import TRACES, Generate
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.http.event_loop import pause
-from pytest_evals.models.python.functions import Function
-from pytest_evals.models.python.signature import PromptParameter, arguments_of
+from pytest_evals.models.python.functions import Function, PromptParameter, arguments_of
 from pytest_evals.models.python.traces import Traces
 
 
@@ -190,8 +189,7 @@ async def _awaited(call: Callable[[], Awaitable[Any]]) -> CallOutcome:
 
 
 class DaemonThreads:
-    """A pool of daemon threads. ``concurrent.futures`` would wait for its threads when
-    Python exits."""
+    """Daemon threads. ``concurrent.futures`` would wait for its own at exit."""
 
     def __init__(self, most: int) -> None:
         self._most, self._n = most, 0

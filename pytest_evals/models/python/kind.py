@@ -12,7 +12,11 @@ from typing import Any
 from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import OptionError
-from pytest_evals.models.python.functions import load_function, version_of
+from pytest_evals.models.python.functions import (
+    load_function,
+    parameters_of,
+    version_of,
+)
 from pytest_evals.models.python.model import (
     CONCURRENCY,
     NO_SCORES,
@@ -21,7 +25,6 @@ from pytest_evals.models.python.model import (
     PythonModel,
 )
 from pytest_evals.models.python.sessions import AppSessions
-from pytest_evals.models.python.signature import parameters_of
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, seconds, whole
 
@@ -45,8 +48,7 @@ class PythonSettings:
 
     target: str  # Module and name of the function, ``my_app:respond``
     version: str = argument(Arguments.text, "")
-    """The function's version, for the response store; empty to use its attribute
-    ``version``."""
+    """The function's version, for the store; empty for its attribute ``version``."""
     concurrency: int = argument(whole(1), CONCURRENCY)
     time_limit: float = argument(seconds, TIME_LIMIT_S)
     """Seconds that one call may take."""

@@ -33,11 +33,12 @@ from pytest_evals.models.python.functions import (
     check_function,
     code_owner,
     is_session_class,
+    parameters_of,
     qualified_name,
+    response_in,
     version_of,
 )
 from pytest_evals.models.python.sessions import AppSessions
-from pytest_evals.models.python.signature import parameters_of, response_in
 from pytest_evals.models.python.traces import SpanError, TracedValue, response_of
 
 CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
@@ -49,19 +50,11 @@ _BLOCKED_S = 1.0  # Seconds after which a blocked event loop is worth a note
 _CLOSE_S = 2.0  # Seconds that cancelled coroutines may take when the session ends
 _SESSIONS_S = 30.0  # Seconds that open sessions may take to close when the run ends
 _TRANSIENT = (
-    "ConnectError",
-    "ConnectionError",
-    "ConnectionResetError",
-    "NetworkError",
-    "RateLimitError",
-    "RemoteProtocolError",
-    "ServerDisconnectedError",
-    "Timeout",
-    "TimeoutError",
-    "TimeoutException",
+    *("ConnectError", "ConnectionError", "ConnectionResetError", "NetworkError"),
+    *("RateLimitError", "RemoteProtocolError", "ServerDisconnectedError", "Timeout"),
+    *("TimeoutError", "TimeoutException"),
 )
-"""Ends of the names of such exceptions in HTTP clients, which do not inherit from
-Python's."""
+"""Ends of the names of exceptions in HTTP clients, which have their own bases."""
 
 
 def model_of(given: object, source: str) -> Model:
@@ -93,7 +86,7 @@ class PythonModel(BackgroundModel):
 
         Args:
             function: From the prompt to a text or a ``Response``, or a coroutine
-                function (:mod:`pytest_evals.models.python.signature`).
+                function (:mod:`pytest_evals.models.python.functions`).
             version: Responses are stored for a version. Empty to use the attribute
                 ``version`` of the function; without either they are not stored.
             time_limit: Seconds that one call may take.

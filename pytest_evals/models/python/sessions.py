@@ -20,8 +20,8 @@ from typing import Any
 from pytest_evals.core.request import PLACED_IMAGES, Generate, Message, Request
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.python.functions import SESSION_METHOD
-from pytest_evals.models.python.signature import (
+from pytest_evals.models.python.functions import (
+    SESSION_METHOD,
     PromptParameter,
     arguments_of,
     chat_of,
@@ -169,8 +169,7 @@ async def _result(call: Callable[[], Any]) -> Any:
 
 
 def _key(request: Generate, messages: tuple[Message, ...]) -> Key:
-    """What identifies the state of a session: the messages that it has received, with
-    their images."""
+    """The state of a session: the messages that it has received, with images."""
     received = [tuple(one) for one in messages if one.role != "assistant"]
     images = dict(request.options).get(PLACED_IMAGES, ())
     shown = [one[:4] for one in images if one[0] < len(messages)]

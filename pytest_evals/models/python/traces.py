@@ -24,7 +24,7 @@ from pytest_evals.core.finite import is_finite
 from pytest_evals.core.request import Response
 from pytest_evals.core.returned import calls_of, contexts_of, json_value, text_of
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.python.signature import COUNTS, response_in
+from pytest_evals.models.python.functions import COUNTS, response_in
 
 MISSING = "traces need OpenTelemetry\n  fix: install pytest-model-evals[traces]"
 NO_SPANS = (
@@ -42,13 +42,17 @@ ORPHANS = (
     "  fix: run it in contextvars.copy_context(), or install "
     "opentelemetry-instrumentation-threading"
 )
-_LLM = frozenset({"chat", "text_completion", "generate_content"})
-_AGENT = frozenset({"invoke_agent", "create_agent"})
+_KINDS = {
+    "tool": ("execute_tool", "tool"),
+    "llm": ("chat", "text_completion", "generate_content", "llm"),
+    "agent": ("invoke_agent", "create_agent", "agent"),
+    "retrieval": ("retrieval", "retriever"),
+}
+"""Kind of a span → operations of ``gen_ai``, and the kind of OpenInference."""
 
 
 class _Span(NamedTuple):
-    """A finished span: its kind is ``tool``, ``llm``, ``agent``, ``retrieval`` or
-    empty."""
+    """A finished span: a ``tool``, ``llm``, ``agent``, ``retrieval`` or empty kind."""
 
     id: int
     parent: int
@@ -238,14 +242,9 @@ def _span(span: Any) -> _Span:
 def _kind(name: str, attributes: Mapping[str, Any]) -> str:
     operation = attributes.get("gen_ai.operation.name")
     other = str(attributes.get("openinference.span.kind", "")).lower()
-    if operation == "execute_tool" or other == "tool":
-        return "tool"
-    if operation in _LLM or other == "llm":
-        return "llm"
-    if operation in _AGENT or other == "agent":
-        return "agent"
-    if operation == "retrieval" or other == "retriever":
-        return "retrieval"
+    for kind, (*operations, last) in _KINDS.items():
+        if operation in operations or other == last:
+            return kind
     return "tool" if name.startswith("execute_tool ") else ""
 
 

@@ -1,23 +1,29 @@
-"""Model kind ``serve``: a command that starts an OpenAI-compatible server. Arguments of
-its specs say how the server is treated; the others are those of the ``openai:`` model
-that it becomes."""
+"""Model kind ``serve``: a command that starts an OpenAI-compatible server: what is
+started, what of it identifies the model, and its log. Arguments of its specs say how
+the server is treated; the others are those of the ``openai:`` model that it becomes.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from pytest_evals.core.model import Model
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.masking.registry import learned
+from pytest_evals.masking.values import masked_words
 from pytest_evals.models import registry
 from pytest_evals.models.registry import HashFile, ModelKind
-from pytest_evals.models.serve.command import Command, new_log, read_command
 from pytest_evals.models.spec import (
     Arguments,
     ModelSpec,
@@ -27,8 +33,128 @@ from pytest_evals.models.spec import (
     whole,
 )
 
-if TYPE_CHECKING:
-    from pytest_evals.models.serve.model import Order
+_PREFIX, _SUFFIX = "evals-server-", ".log"
+PORT = "{port}"
+_TAKE_PORT = frozenset({"llama-server", "llama_cpp", "sglang", "transformers", "vllm"})
+"""Programs and modules whose servers take ``--port N``."""
+_CONTAINERS = ("docker", "podman")
+_VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_NO_PORT = (
+    "the command of the server has no place for the port\n"
+    "  fix: write {port} where the command takes the number, such as --port {port}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, split into words; ``{port}`` is replaced by the port.
+
+    ``environment``: variables in front of it, ``NAME=VALUE``. No shell reads it.
+    """
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def port(self) -> int | None:
+        """The port that the command fixes; ``None`` if a free one is put in."""
+        for before, word in pairwise(("", *self.words)):
+            found = re.fullmatch(r"--port=(\d+)", word)
+            if found or (before == "--port" and word.isdecimal()):
+                return int(found[1] if found else word)
+        return None
+
+    def named(self, name: str) -> tuple[Command, str]:
+        """The command and the name of its container, which is outside of the process
+        group and ended by its name; ``name`` unless the command has one."""
+        program = Path(self.words[0]).name
+        if program not in _CONTAINERS or "run" not in self.words[1:]:
+            return self, ""
+        for before, word in pairwise(self.words):
+            if before == "--name" or word.startswith("--name="):
+                return self, word.removeprefix("--name=")
+        at = self.words.index("run") + 1
+        words = (*self.words[:at], "--name", name, *self.words[at:])
+        return Command(words=words, environment=self.environment), name
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """JSON values that are equal for commands whose servers give equal answers:
+        without port, host and secrets."""
+        return {
+            "command": [*_without_address(self.masked.words)],
+            "environment": dict(sorted(self.masked.environment.items())),
+        }
+
+    @property
+    def masked(self) -> Command:
+        """The command without secrets, which are learned."""
+        variables = masked_words([f"{k}={v}" for k, v in self.environment.items()])
+        values = (one.partition("=")[2] for one in variables)
+        return Command(
+            words=tuple(masked_words(self.words)),
+            environment=dict(zip(self.environment, values, strict=True)),
+        )
+
+    def __str__(self) -> str:
+        """The command without secrets, as a shell would take it."""
+        shown = self.masked
+        variables = (f"{k}={shlex.quote(v)}" for k, v in shown.environment.items())
+        words = (word if PORT in word else shlex.quote(word) for word in shown.words)
+        return " ".join((*variables, *words))
+
+
+def read_command(text: str) -> Command:
+    """Split a command; ``OptionError`` if a quote is not closed, or the program or the
+    place of the port is missing. ``--port {port}`` is added to the commands of vLLM,
+    SGLang, llama.cpp and Transformers if they have no port."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        what = f"the command of the server cannot be split into words: {error}"
+        raise OptionError(f"{what}\n  fix: close the quotes of {text!r}") from None
+    environment = {}
+    while words and (found := _VARIABLE.fullmatch(words[0])):
+        environment[found[1]] = found[2]
+        del words[0]
+    if not words:
+        raise OptionError(f"{text!r} is not the command of a server: no program")
+    command = Command(words=tuple(words), environment=environment)
+    values = (*words, *environment.values())
+    if any(PORT in one for one in values) or command.port is not None:
+        return command
+    modules = (b.partition(".")[0] for a, b in pairwise(words) if a == "-m")
+    if _TAKE_PORT.isdisjoint((Path(words[0]).name, *modules)):
+        raise OptionError(_NO_PORT)
+    return Command(words=(*words, "--port", PORT), environment=environment)
+
+
+def _without_address(words: tuple[str, ...]) -> Iterator[str]:
+    options = ("--host", "--port")
+    for before, word in pairwise(("", *words)):
+        is_value = before in options and word not in options
+        if not (is_value or word in options or re.match(r"--(host|port)=", word)):
+            yield word
+
+
+def new_log() -> str:
+    """Create an empty log, a temporary file that is copied into the run's folder."""
+    handle, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
+    os.close(handle)
+    return path
+
+
+def log_of(info: Mapping[str, Any]) -> Path | None:
+    """The log that a model's info names; ``None`` for any file that is not such a log,
+    since the info of a custom model may contain any values."""
+    server = info.get("server")
+    given = server.get("log") if isinstance(server, Mapping) else None
+    if not isinstance(given, str):
+        return None
+    path = Path(given)
+    is_ours = path.name.startswith(_PREFIX) and path.suffix == _SUFFIX
+    is_ours = is_ours and path.parent == Path(tempfile.gettempdir())
+    return path if is_ours and not path.is_symlink() else None
 
 
 SERVED = "openai"  # The kind of model that a started server is
@@ -128,7 +254,7 @@ def _open(spec: ModelSpec) -> Model:
             "command": str(settings.command),
             "model": name,
             "version": version,
-            "log": order.log,
+            "log": order["log"],
         }
         return ServedModel(str(spec), server, registry.open_model(served), about)
     except BaseException:
@@ -136,28 +262,27 @@ def _open(spec: ModelSpec) -> Model:
         raise
 
 
-def _order(settings: ServeSettings) -> Order:
-    from pytest_evals.models.serve.model import Order
-
+def _order(settings: ServeSettings) -> dict[str, Any]:
+    """What the supervisor starts; see :mod:`pytest_evals.models.serve.supervisor`."""
     command = settings.command
     content = json.dumps([command.words, dict(command.environment), os.getcwd()])
     digest = blake2b(content.encode(), digest_size=6).hexdigest()
     named, container = command.named(f"evals-{os.getpid()}-{digest}")
     shown = str(command)  # learns its secrets
-    return Order(
-        key=f"{shown} ({digest})",
-        words=named.words,
-        environment=dict(named.environment),
-        folder=os.getcwd(),
-        port=command.port or 0,
-        ready=settings.ready,
-        timeout_s=settings.startup_timeout,
-        restart=settings.restart,
-        parallel=settings.parallel,
-        container=container,
-        log=new_log(),
-        secrets=tuple(learned()),
-    )
+    return {
+        "key": f"{shown} ({digest})",  # equal for orders that are one server
+        "words": named.words,
+        "environment": dict(named.environment),
+        "folder": os.getcwd(),
+        "port": command.port or 0,  # 0 for a free one
+        "ready": settings.ready,
+        "timeout_s": settings.startup_timeout,
+        "restart": settings.restart,
+        "parallel": settings.parallel,
+        "container": container,
+        "log": new_log(),
+        "secrets": tuple(learned()),  # strings that the log does not show
+    }
 
 
 def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:

@@ -17,7 +17,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from typing import Any
 from urllib.request import Request as HttpRequest
@@ -38,32 +37,10 @@ _PARALLEL = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What the supervisor starts; see :mod:`pytest_evals.models.serve.supervisor`.
-
-    ``key``: equal for orders that are one server. ``port``: 0 for a free one.
-    ``secrets``: strings that the log does not show.
-    """
-
-    key: str
-    words: tuple[str, ...]
-    environment: dict[str, str]
-    folder: str
-    port: int
-    ready: str
-    timeout_s: float
-    restart: int
-    parallel: bool
-    container: str
-    log: str
-    secrets: tuple[str, ...]
-
-
 class RunningServer:
     """A server that this process holds until it is closed."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Mapping[str, Any]) -> None:
         """Start the server, or use the running one of an equal order; returns when it
         is ready. If it cannot be started, ends, or is not ready in time, a
         ``ModelError`` has the end of its log."""
@@ -81,7 +58,7 @@ class RunningServer:
         self._connection = socket.socket(socket.AF_UNIX)
         try:
             self._connection.connect(self._address)
-            text = json.dumps({**asdict(self._order), "pid": os.getpid()})
+            text = json.dumps({**self._order, "pid": os.getpid()})
             self._connection.sendall(f"{text}\n".encode())
             self._replies = self._connection.makefile("rb")
             reply = json.loads(self._replies.readline() or b"{}")
@@ -124,11 +101,11 @@ class RunningServer:
         what = reply.get("error", "the process that starts servers has ended")
         if what == "another server is in use":
             return ModelError(f"{what} and this one is another\n{_PARALLEL}")
-        fix = f"see its log, {self._order.log}"
-        if self._order.port and what.startswith(f"port {self._order.port} is used"):
+        fix, port = f"see its log, {self._order['log']}", self._order["port"]
+        if port and what.startswith(f"port {port} is used"):
             fix = "end it, or write {port} instead of the number: a free one is put in"
         tail = [f"    {hidden(line)}" for line in reply.get("tail", ())]
-        shown = "\n".join([f"{what}: {self._order.key}", *tail])
+        shown = "\n".join([f"{what}: {self._order['key']}", *tail])
         return ModelError(f"{shown}\n  fix: {fix}")
 
 

@@ -34,8 +34,7 @@ GRACE_S = 20.0  # Seconds between SIGTERM and SIGKILL
 POLL_S = 0.1
 TAIL = 40  # Last lines of a log that errors show
 _MARK = "PYTEST_EVALS_SERVER"
-"""Variable by which the processes of a server are found, also those that have left its
-process group."""
+"""Variable by which a server's processes are found, also in other process groups."""
 _MASK = "***"
 _OTHER_PORTS = 3
 """Free ports that are tried after one that another process has taken meanwhile."""

@@ -43,8 +43,8 @@ from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.batches import ask
 from pytest_evals.run.task_identity import public_config
+from pytest_evals.store.cache import FileHashes, file_hash
 from pytest_evals.store.files import replace_text
-from pytest_evals.store.hashes import FileHashes, file_hash
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.models.http.spend_ledger import LEDGER, Ledger, RunCaps
+from pytest_evals.models.http.spend_cap import LEDGER, Ledger, RunCaps
 from pytest_evals.models.spec import is_command
 from pytest_evals.plugin.execution.fast_path.report_batches import CompactReports
 from pytest_evals.plugin.execution.interrupts import INTERRUPTED

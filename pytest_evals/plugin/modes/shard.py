@@ -27,10 +27,9 @@ from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.task_identity import task_identity
-from pytest_evals.store.hashes import file_hash
+from pytest_evals.store.cache import file_hash
 from pytest_evals.store.history import RESULTS
-from pytest_evals.store.parts import LEFT_OUT, SELECTING
-from pytest_evals.store.parts import PART, RECORDS, checksum
+from pytest_evals.store.parts import LEFT_OUT, PART, RECORDS, SELECTING, checksum
 from pytest_evals.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ _MODELS = ("model", "judge")
 
 def part_command(config: pytest.Config) -> dict[str, Any]:
     """Return options and paths as JSON values without secrets, see
-    :func:`~pytest_evals.store.part_command.pytest_arguments`."""
+    :func:`~pytest_evals.store.parts.pytest_arguments`."""
     options: dict[str, list[str]] = {}
     for one in TABLE:
         value = config.getoption(one.dest)

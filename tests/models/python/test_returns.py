@@ -10,7 +10,7 @@ from pytest_evals.core.model import AdaptedModel
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.response_contract import checked_response
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.python.signature import response_in
+from pytest_evals.models.python.functions import response_in
 from pytest_evals.store.rows import response_body, row_checksum, row_response
 
 

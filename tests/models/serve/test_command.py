@@ -5,7 +5,7 @@ import pytest
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.registry import remembering
 from pytest_evals.models.registry import check_spec, fingerprint_of, parse_spec
-from pytest_evals.models.serve.command import read_command
+from pytest_evals.models.serve.kind import read_command
 
 VLLM = "vllm serve org/name --lora-modules a,b=c --tensor-parallel-size 2"
 

@@ -1,6 +1,6 @@
 """Logs of servers, and what custom models may name as such."""
 
-from pytest_evals.models.serve.command import log_of, new_log
+from pytest_evals.models.serve.kind import log_of, new_log
 
 
 def test_only_logs_of_started_servers_are_logs_of_servers(tmp_path):

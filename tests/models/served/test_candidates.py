@@ -168,7 +168,7 @@ def test_choices_after_a_context_that_the_server_cuts_are_errors(
 def test_more_choices_than_a_request_takes_are_several(
     served, by_ids, plain, ask, check, monkeypatch
 ):
-    monkeypatch.setattr("pytest_evals.models.openai.candidates.MOST", 3)
+    monkeypatch.setattr("pytest_evals.models.openai.scoring.MOST", 3)
     served.reply = server = Selecting(plain)
     check(ask(by_ids, *REQUESTS[:4]), REQUESTS[:4])
     sizes = [len(body["logprob_token_ids"]) for body in server.asked[1:]]

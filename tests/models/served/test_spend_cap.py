@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import OptionError
-from pytest_evals.models.http.spend_ledger import Ledger
+from pytest_evals.models.http.spend_cap import Ledger
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.registry import fingerprint_of, parse_spec
 

@@ -14,7 +14,7 @@ from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.guests.latticeflow.http_model import Connection, HttpModel
 from pytest_evals.guests.latticeflow.models import BUILT_IN, ModelInfo
 from pytest_evals.models.http.retries import Backoff
-from pytest_evals.models.http.spend_ledger import Ledger
+from pytest_evals.models.http.spend_cap import Ledger
 
 KEY = "sk-never-to-be-shown"
 CHAT = BUILT_IN["latticeflow$openai_chat_completion"]
