@@ -65,27 +65,21 @@ class FunctionCalls:
     async def call(self, request: Generate) -> CallOutcome:
         """The outcome for a request; ``ModelError`` if all slots are occupied by calls
         beyond the time limit."""
-        create_task = asyncio.create_task
         try:
             positional, named = arguments_of(request, self._parameters)
         except DocumentError as error:  # an image
             return CallOutcome(error=error)
         call: Callable[[], Any] = partial(self._function, *positional, **named)
         if dict(request.options).get(TRACES):
-            call = self._traced(call)
+            self.traces = self.traces or Traces()
+            call = self.traces.traced(call, is_async=self._is_async)
         if self._is_async:
-            return await self._within_limits(lambda: create_task(_awaited(call)))
+            return await self._within_limits(lambda: _task(call))
         outcome = await self._within_limits(lambda: self._in_thread(call))
         value = outcome.value
         if inspect.isawaitable(value):
-            work = _awaited(lambda: value)
-            return await self._within_limits(lambda: create_task(work))
+            return await self._within_limits(lambda: _task(lambda: value))
         return outcome
-
-    def _traced(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        if self.traces is None:
-            self.traces = Traces()
-        return self.traces.traced(call, is_async=self._is_async)
 
     def apart(self) -> AbstractContextManager[object]:
         """Keep spans of the code inside out of the trace of the case around it."""
@@ -179,13 +173,16 @@ def _called(call: Callable[[], Any]) -> CallOutcome:
         return CallOutcome(error=error)
 
 
-async def _awaited(call: Callable[[], Awaitable[Any]]) -> CallOutcome:
-    try:
-        return CallOutcome(await call())
-    except (asyncio.CancelledError, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
-        return CallOutcome(error=error)
+def _task(call: Callable[[], Awaitable[Any]]) -> asyncio.Task[CallOutcome]:
+    async def outcome() -> CallOutcome:
+        try:
+            return CallOutcome(await call())
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
+            return CallOutcome(error=error)
+
+    return asyncio.create_task(outcome())
 
 
 class DaemonThreads:
