@@ -142,7 +142,7 @@ class RunWriter:
             exit_code=exit_code,
         )
         self.flush()
-        self._write(lambda: self._folder.write_results(self._results))
+        self._write(lambda: self._folder.write("results.json", self._results))
         infos = (result.model_info, *result.judges.values())
         for number, path in enumerate(filter(None, map(log_of, infos)), start=1):
             self._add_log(path, number)
@@ -162,7 +162,7 @@ class RunWriter:
         """Add the changes since a baseline to ``results.json``. Raises ``StoreError``
         if it cannot be written."""
         self._results["comparison"] = dict(found)
-        self._folder.write_results(self._results)
+        self._folder.write("results.json", self._results)
 
     def copy(self, path: Path) -> None:
         """Write a copy of ``results.json``, even if the folder cannot be written."""

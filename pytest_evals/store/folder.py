@@ -86,13 +86,9 @@ class RunFolder:
             except OSError as error:
                 raise StoreError(f"cannot read {str(path)!r}: {error}") from error
 
-    def write_results(self, results: Mapping[str, Any]) -> None:
-        """Write ``results.json`` atomically; it replaces an earlier one. Raises
-        ``StoreError`` if it cannot be written."""
-        self.write("results.json", results)
-
     def write(self, name: str, data: Mapping[str, Any]) -> None:
-        """Write a JSON file atomically; ``StoreError`` if it cannot be written."""
+        """Write a JSON file atomically, in place of an earlier one; ``StoreError`` if
+        it cannot be written."""
         write_json(self._made() / name, data, _OPTION)
 
     def write_file(self, name: str, content: bytes) -> None:

@@ -34,15 +34,15 @@ def test_nothing_is_on_disk_until_something_is_written(tmp_path):
 )
 def test_the_folder_is_called_after_time_and_model(tmp_path, model, name):
     folder = RunFolder(tmp_path, model, STARTED)
-    folder.write_results({"n": 1})
+    folder.write("results.json", {"n": 1})
     assert folder.path == tmp_path / "runs" / name
     assert json.loads((folder.path / "results.json").read_text()) == {"n": 1}
 
 
 def test_two_sessions_at_once_get_a_folder_each(tmp_path):
     first, second = (RunFolder(tmp_path, "hf:gpt2", STARTED) for _ in range(2))
-    first.write_results({"session": 1})
-    second.write_results({"session": 2})
+    first.write("results.json", {"session": 1})
+    second.write("results.json", {"session": 2})
     assert first.path.name == "20260904-101502-gpt2"
     assert second.path.name == "20260904-101502-gpt2-2"
     assert json.loads((first.path / "results.json").read_text()) == {"session": 1}
@@ -53,7 +53,7 @@ def test_many_processes_at_once_never_share_a_folder(tmp_path):
         "import sys; from pathlib import Path\n"
         "from pytest_evals.store.folder import RunFolder\n"
         f"f = RunFolder(Path(sys.argv[1]), 'hf:gpt2', {STARTED})\n"
-        "f.write_results({}); print(f.path)"
+        "f.write('results.json', {}); print(f.path)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / ".evals")]
     started = [
@@ -97,7 +97,7 @@ def test_git_sees_baselines_and_nothing_else(tmp_path):
         ).stdout.splitlines()
 
     git("init", "-q")
-    RunFolder(tmp_path / ".evals", "m", STARTED).write_results({})
+    RunFolder(tmp_path / ".evals", "m", STARTED).write("results.json", {})
     assert git("status", "--porcelain", "-uall") == []
     baseline = tmp_path / ".evals" / "baselines" / "main"
     baseline.mkdir(parents=True)
@@ -110,7 +110,7 @@ def test_git_sees_baselines_and_nothing_else(tmp_path):
 
 def test_a_folder_that_holds_other_things_gets_no_gitignore(tmp_path):
     (tmp_path / "mine.txt").write_text("")
-    RunFolder(tmp_path, "m", STARTED).write_results({})
+    RunFolder(tmp_path, "m", STARTED).write("results.json", {})
     assert not (tmp_path / ".gitignore").exists()
 
 

@@ -4,10 +4,9 @@ library. Keys are read from the environment and only passed to the client."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Request
@@ -23,7 +22,7 @@ from pytest_evals.models.openai.settings import (
     read_settings,
     why_unfit,
 )
-from pytest_evals.models.registry import ModelKind
+from pytest_evals.models.registry import HashFile, ModelKind
 from pytest_evals.models.spec import ModelSpec, readers_of
 
 if TYPE_CHECKING:
@@ -106,9 +105,7 @@ def _key(settings: OpenAISettings) -> str:
     )
 
 
-def _fingerprint(
-    spec: ModelSpec, hash_file: Callable[[Path], str]
-) -> Mapping[str, Any] | None:
+def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
     """Everything in a spec that affects the outputs as JSON values, without keys and
     passwords; ``None`` if the tokenizer's files are unknown. Servers may change a model
     without notice; ``revision`` distinguishes versions."""

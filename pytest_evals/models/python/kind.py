@@ -4,9 +4,8 @@ when the model is opened, or checked before; reading a spec imports nothing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.request import Request
@@ -25,7 +24,7 @@ from pytest_evals.models.python.model import (
     PythonModel,
 )
 from pytest_evals.models.python.sessions import AppSessions
-from pytest_evals.models.registry import ModelKind
+from pytest_evals.models.registry import HashFile, ModelKind
 from pytest_evals.models.spec import Arguments, ModelSpec, argument, seconds, whole
 
 _SCORED = ("loglikelihood", "loglikelihood_rolling", "multiple_choice")
@@ -112,9 +111,7 @@ def _open(spec: ModelSpec) -> PythonModel:
     return model
 
 
-def _fingerprint(
-    spec: ModelSpec, hash_file: Callable[[Path], str]
-) -> Mapping[str, Any] | None:
+def _fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:
     """Name and version of the function; ``None`` without a version. Imports the
     function if the spec has no version."""
     settings = read_settings(spec)
