@@ -33,6 +33,10 @@ HASHED_BYTES = 2**26
 and modification time: hashing takes one to three seconds per gigabyte, at each start.
 The response store caches hashes and identifies all of them by content."""
 SEEN = 2**20  # Bytes to hash at each end of a large file
+_OF_WEIGHTS = ("hf", "vllm", "encoder")
+"""Kinds whose target is a model of the Hub; others need a tokenizer at most."""
+_OTHERS = ("tokenizer", "peft")  # Arguments that name further repositories
+_TIMEOUT_S = 30.0
 
 
 def hash_file(path: Path) -> str:
@@ -176,12 +180,6 @@ def check_available(name: str, revision: str) -> None:
             "  fix: check the name on the Hub and the connection, set HF_TOKEN if "
             "the model is private, or give a folder"
         )
-
-
-_OF_WEIGHTS = ("hf", "vllm", "encoder")
-"""Kinds whose target is a model of the Hub; others need a tokenizer at most."""
-_OTHERS = ("tokenizer", "peft")  # Arguments that name further repositories
-_TIMEOUT_S = 30.0
 
 
 class Repository(NamedTuple):

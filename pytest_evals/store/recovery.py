@@ -32,6 +32,20 @@ SELECT count(*) FROM responses AS row NOT INDEXED WHERE NOT EXISTS (
     SELECT 1 FROM responses AS entry INDEXED BY {INDEX} WHERE entry.key = row.key
 )
 """
+Values = tuple[Any, ...]  # The columns of a row of responses
+_NO_MODEL = 0  # Number of models that are missing
+AT_ONCE = 500  # Rows in one transaction: a run waits for it
+_TIME = "MAX(0.0, MIN(COALESCE(CAST({} AS REAL), 0.0), strftime('%s', 'now') + 1.0))"
+_ROWS = f"""
+SELECT responses.rowid, key, model, prompt, settings, response, checksum,
+    {_TIME.format("stored")}, COALESCE(CAST(uses.task AS TEXT), ''),
+    {_TIME.format("MAX(stored, COALESCE(uses.used, 0))")}
+FROM responses NOT INDEXED LEFT JOIN uses USING (key)
+WHERE responses.rowid > ? ORDER BY responses.rowid
+"""
+_MOST_ROWS = 2**60
+_OF_ONE_CALL = frozenset({"elapsed_s", "latency_s", "cost"})
+"""Fields of a response that differ between two calls with equal replies."""
 
 
 def check(connection: sqlite3.Connection, *, pages: bool) -> None:
@@ -121,22 +135,6 @@ def _identity(connection: sqlite3.Connection) -> str:
 
 def _count_path(path: Path) -> Path:
     return path.with_name(path.name + COUNT)
-
-
-Values = tuple[Any, ...]  # The columns of a row of responses
-_NO_MODEL = 0  # Number of models that are missing
-AT_ONCE = 500  # Rows in one transaction: a run waits for it
-_TIME = "MAX(0.0, MIN(COALESCE(CAST({} AS REAL), 0.0), strftime('%s', 'now') + 1.0))"
-_ROWS = f"""
-SELECT responses.rowid, key, model, prompt, settings, response, checksum,
-    {_TIME.format("stored")}, COALESCE(CAST(uses.task AS TEXT), ''),
-    {_TIME.format("MAX(stored, COALESCE(uses.used, 0))")}
-FROM responses NOT INDEXED LEFT JOIN uses USING (key)
-WHERE responses.rowid > ? ORDER BY responses.rowid
-"""
-_MOST_ROWS = 2**60
-_OF_ONE_CALL = frozenset({"elapsed_s", "latency_s", "cost"})
-"""Fields of a response that differ between two calls with equal replies."""
 
 
 class ReplyConflict(NamedTuple):

@@ -37,6 +37,18 @@ Function = Callable[..., Any]
 SESSION_METHOD = "respond"  # The method of a class of sessions that answers
 _PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
 """Files that mark the root folder of a project."""
+FIELDS = (
+    *("text", "data", "calls", "contexts", "messages", "steps", "usage", "cost"),
+    *("latency_s", "metadata", "error"),
+)
+"""Keys of a mapping: the fields of a response that an application may set."""
+COUNTS = {
+    "prompt_tokens": "n_prompt_tokens",
+    "input_tokens": "n_prompt_tokens",
+    "completion_tokens": "n_tokens",
+    "output_tokens": "n_tokens",
+}
+"""Name in ``usage`` → field of a response."""
 
 
 def load_function(target: str) -> Function:
@@ -281,20 +293,6 @@ _NOT_FIRST = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 def _is_named(one: inspect.Parameter) -> bool:
     kinds = (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
     return one.name in _VALUES and one.kind in kinds
-
-
-FIELDS = (
-    *("text", "data", "calls", "contexts", "messages", "steps", "usage", "cost"),
-    *("latency_s", "metadata", "error"),
-)
-"""Keys of a mapping: the fields of a response that an application may set."""
-COUNTS = {
-    "prompt_tokens": "n_prompt_tokens",
-    "input_tokens": "n_prompt_tokens",
-    "completion_tokens": "n_tokens",
-    "output_tokens": "n_tokens",
-}
-"""Name in ``usage`` → field of a response."""
 
 
 def response_in(value: object) -> Response:

@@ -43,6 +43,9 @@ _NO_PORT = (
     "the command of the server has no place for the port\n"
     "  fix: write {port} where the command takes the number, such as --port {port}"
 )
+SERVED = "openai"  # The kind of model that a started server is
+_ARGUMENTS = Arguments("serve")
+_UNKNOWN = "its own name"  # The served model's name while it is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +158,6 @@ def log_of(info: Mapping[str, Any]) -> Path | None:
     is_ours = path.name.startswith(_PREFIX) and path.suffix == _SUFFIX
     is_ours = is_ours and path.parent == Path(tempfile.gettempdir())
     return path if is_ours and not path.is_symlink() else None
-
-
-SERVED = "openai"  # The kind of model that a started server is
-_ARGUMENTS = Arguments("serve")
-_UNKNOWN = "its own name"  # The served model's name while it is unknown
 
 
 def _path(kind: Arguments, name: str, value: str) -> str:

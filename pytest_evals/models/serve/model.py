@@ -35,6 +35,9 @@ _LONGEST_ADDRESS = 90  # Characters; operating systems allow some 104
 _PARALLEL = (
     "  fix: add parallel=true to both, if the machine has room for both at a time"
 )
+_ASK_S = 30.0
+_LOOK_S = 0.2
+_NOTICE_S = 1.0
 
 
 class RunningServer:
@@ -191,11 +194,6 @@ def _release() -> None:
         is_last = not _Session.n_held and not _Session.is_shared
     if is_last:
         end_all()
-
-
-_ASK_S = 30.0
-_LOOK_S = 0.2
-_NOTICE_S = 1.0
 
 
 class ServedModel(AdaptedModel):
