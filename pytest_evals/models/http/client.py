@@ -1,6 +1,5 @@
 """HTTP client of all served models. Limits each exchange in time and in decompressed
-size, and never sends requests to another origin.
-"""
+size, and never sends requests to another origin."""
 
 from __future__ import annotations
 
@@ -196,8 +195,7 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
             for piece in _through(stages, data):
                 body += piece
             arrivals.append(Arrival(len(body), time.perf_counter() - sent))
-            if max(n_read, len(body)) > most:
-                raise _TooLargeError(most)
+            _check_size(max(n_read, len(body)), most)
     except _BodyError as error:
         if reply.status_code < 400:
             raise RequestFailedError(f"the reply {error}", again=error.again) from None
@@ -232,13 +230,13 @@ class _BodyError(Exception):
     again = False
 
 
-class _TooLargeError(_BodyError):
-    def __init__(self, most: int) -> None:
-        super().__init__(f"exceeds {most:,} bytes, the limit for this request")
-
-
 class _TornError(_BodyError):
     again = True
+
+
+def _check_size(n: int, most: int) -> None:
+    if n > most:
+        raise _BodyError(f"exceeds {most:,} bytes, the limit for this request")
 
 
 class _Stage:
@@ -254,8 +252,7 @@ class _Stage:
         piece = self._next(data)
         while piece:
             self._n += len(piece)
-            if self._n > self._most:
-                raise _TooLargeError(self._most)
+            _check_size(self._n, self._most)
             yield piece
             piece = self._next(self._inner.unconsumed_tail)
 

@@ -233,8 +233,7 @@ def spend_plan_of(
 
 
 def _highest_cost(limits: SpendLimits, request: Request) -> float:
-    """About the highest cost of a request by its length, see
-    :meth:`Usage.most`."""
+    """About the highest cost of a request by its length, see :meth:`Usage.most`."""
     n_in = _bytes_of(request) + _BODY_BYTES
     n_out = request.max_tokens if isinstance(request, Generate) else 1
     return (n_in * limits.price_in + n_out * limits.price_out) / MILLION

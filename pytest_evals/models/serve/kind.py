@@ -1,7 +1,6 @@
 """Model kind ``serve``: a command that starts an OpenAI-compatible server: what is
 started, what of it identifies the model, and its log. Arguments of its specs say how
-the server is treated; the others are those of the ``openai:`` model that it becomes.
-"""
+the server is treated; the others are those of the ``openai:`` model that it becomes."""
 
 from __future__ import annotations
 
