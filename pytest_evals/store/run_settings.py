@@ -39,7 +39,7 @@ class Side:
 
 
 def mapping_at(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The mapping at a key; empty if there is none."""
+    """The mapping at a key; empty if it is missing."""
     value = found.get(key)
     return value if isinstance(value, Mapping) else {}
 
