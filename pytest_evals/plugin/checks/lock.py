@@ -38,6 +38,7 @@ from pytest_evals.models.checkpoint import (
     model_repositories,
     provenance,
 )
+from pytest_evals.models.registry import parse_spec
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.files.samples import sample_of
