@@ -36,7 +36,7 @@ def pytest_evals_open_model(spec, config):
         if STOPS and n_passes > 17:
             time.sleep(0.2)  # until the thread is notified that the run stops
 
-    body = model._generator._engine._model.base_model
+    body = model._engine._model.base_model
     body.register_forward_pre_hook(look, with_kwargs=True)
     return model
 """
