@@ -245,9 +245,8 @@ class EvalResults:
         session = self._session
         assert session is not None
         policy, find = session.options.inconclusive, session.run.baselines.find
-        return judge(
-            session.gates.with_session_settings(gate), result, policy, find
-        ), result
+        gate = session.gates.with_session_settings(gate)
+        return judge(gate, result, policy, find), result
 
 
 def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:

@@ -89,12 +89,7 @@ def shard_items(
         else:
             groups.setdefault(("", 0), []).append(position)
     costs = [FIXED] * len(ids)
-    known_costs = {
-        start: document_costs(
-            tasks[start], (recorded or {}).get(tasks[start].task.name)
-        )
-        for start in counts
-    }
+    known_costs = {start: document_costs(tasks[start], recorded) for start in counts}
     clusters = {start: document_clusters(tasks[start], known) for start in counts}
     units: list[Group] = []
     for (start, _), positions in groups.items():
@@ -124,13 +119,13 @@ def _starts(known: Suite) -> Callable[[str], str]:
     return lambda nodeid: starts.get(nodeid, "")
 
 
-def document_costs(run: TaskRun, recorded: Mapping[str, int] | None) -> dict[str, int]:
+def document_costs(run: TaskRun, recorded: Costs | None) -> dict[str, int]:
     """Node id → cost of each document of a task. A document without a recorded cost
     costs the mean of the others."""
-    rows = run.task.rows
-    if recorded:
-        mean = sum(recorded.values()) // len(recorded)
-        sizes: Sequence[int] = [recorded.get(id_, mean) for id_ in run.ids]
+    rows, known = run.task.rows, (recorded or {}).get(run.task.name)
+    if known:
+        mean = sum(known.values()) // len(known)
+        sizes: Sequence[int] = [known.get(id_, mean) for id_ in run.ids]
     else:
         sizes = rows.sizes() if isinstance(rows, SizedRows) else [0] * len(run.ids)
     ids = run.document_ids()
@@ -272,7 +267,7 @@ def _documents(
     """Positions of the documents of a model, by cluster; sets their costs."""
     found: Group = []
     for run in known.tasks.values():
-        by_id = document_costs(run, (recorded or {}).get(run.task.name))
+        by_id = document_costs(run, recorded)
         names = {places[one]: one for one in by_id if one in places}
         for place, nodeid in names.items():
             costs[place] = by_id[nodeid]
