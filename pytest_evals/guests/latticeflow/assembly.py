@@ -94,8 +94,6 @@ def assemble(
 
 
 class _TaskBuilder:
-    """Builds one task and collects the problems of its definition."""
-
     def __init__(
         self, task: TaskEntity, use: TaskUse, suite: EntitySuite, earlier: Earlier
     ) -> None:
@@ -305,7 +303,6 @@ class _TaskBuilder:
         return rows, lambda i: recipe.as_sample(own.own[i])
 
     def _common(self) -> dict[str, Any]:
-        """Return the arguments of ``Task`` that all kinds of tasks share."""
         use = self._use
         config = {
             "task": use.name,

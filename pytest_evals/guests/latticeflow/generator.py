@@ -26,8 +26,7 @@ from pytest_evals.guests.latticeflow.snippets import snippet_of, to_json
 from pytest_evals.guests.latticeflow.tables import ID, Rows
 
 Row = Mapping[str, Any]
-Start = Callable[[], Iterable[Row]]
-"""Returns the samples at the start of the chain."""
+Start = Callable[[], Iterable[Row]]  # Returns the samples at the start of the chain
 Synthesizer = Callable[[Row], Iterable[Row]]
 Datasets = Callable[[str, Place], Rows]
 """Key of a dataset, and place of the reference → its rows; raises ``TaskFileError``."""

@@ -78,7 +78,6 @@ def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
 
 
 def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
-    """Yield a single task, with parameter values from the command line."""
     tags = entity.file.values.get("tags")
     names = [str(tag) for tag in tags] if isinstance(tags, list) else []
     if not suite.options.takes([entity.key, *map(marker, names)]):
@@ -128,7 +127,6 @@ def _run(
 def _refuse_conflicting_secrets(
     secrets: Mapping[str, str], listed: Sequence[Entity]
 ) -> None:
-    """Raise if a secret has different values in one run."""
     known = dict(secrets)
     problems = []
     for one in listed:
@@ -181,7 +179,6 @@ class _EvaluationTasks:
         return assemble(self._entities[one.task], one, self._suite, self._earlier)
 
     def _earlier(self, key: str, place: Place) -> AssembledTask:
-        """Return another task, for one that takes its results as samples."""
         if key in self._open:
             names = " needs ".join((*self._open, key))
             raise TaskFileError([Problem(f"circular tasks: {names}", place)])

@@ -108,7 +108,6 @@ def _model_field(info: ModelInfo) -> dict[str, str]:
 
 
 def _usage(reply: Mapping[str, Any], n_in: str, n_out: str) -> dict[str, Any] | None:
-    """Token counts, including those that already have their final names."""
     given = reply.get("usage")
     if not isinstance(given, Mapping):
         return None
@@ -136,13 +135,9 @@ BUILT_IN: Mapping[str, Adapter] = {
 }
 """Key → adapter."""
 
-
-INPUT = "model_input"
-"""Request option: the prompt is a model input as JSON."""
-KWARGS = "model_kwargs"
-"""Request option: further arguments of ``predict``, as JSON."""
-SAMPLE = "sample"
-"""Request option for models that use the sample: the sample as JSON."""
+INPUT = "model_input"  # Request option: the prompt is a model input as JSON
+KWARGS = "model_kwargs"  # Request option: further arguments of predict, as JSON
+SAMPLE = "sample"  # Request option for models that use the sample: the sample as JSON
 
 
 class ModelInput(NamedTuple):

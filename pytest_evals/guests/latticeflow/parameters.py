@@ -29,8 +29,7 @@ class _BadValueError(Exception):
     """The value is invalid for its parameter; the message completes "must be …"."""
 
 
-Check = Callable[[Any], Any]
-"""Returns the value to use; raises :class:`_BadValueError`."""
+Check = Callable[[Any], Any]  # Returns the value to use; raises _BadValueError
 
 
 class ParameterValue(NamedTuple):

@@ -58,7 +58,6 @@ MOST_REFERRED = 1_000
 """Maximum number of files that one file refers to, directly or indirectly, with
 repeats."""
 
-
 _TOO_MANY = "more than {:,} referenced files, repeats included"
 _TOO_DEEP = "more than {} files refer to one another in a chain"
 

@@ -39,8 +39,7 @@ from pytest_evals.guests.latticeflow.solvers.reader import SolverParts
 _T = TypeVar("_T")
 SCORES_PREFIX = "scores."
 """Prefix of a scorer's key: the name of the score with all of its values."""
-ScorerResult = SampleScore | DocumentError
-"""The score of a row, or the scorer's error."""
+ScorerResult = SampleScore | DocumentError  # The score of a row, or the scorer's error
 RESULT_COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
 """Columns of rows that are results of an earlier task."""
 
@@ -353,7 +352,6 @@ def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
 
 
 def _exchanges(record: Record) -> tuple[Exchange, ...]:
-    """Return all exchanges, including those of the first requests."""
     pairs = zip(record.requests, record.responses, strict=True)
     return (*(Exchange("", *pair) for pair in pairs), *record.exchanges)
 

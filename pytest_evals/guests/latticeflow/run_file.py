@@ -23,10 +23,8 @@ from pytest_evals.guests.latticeflow.parameters import (
 from pytest_evals.guests.latticeflow.reader import Values, substitute
 from pytest_evals.guests.latticeflow.task_file import Sizes
 
-_DEBUG = 10
-"""Number of samples of ``mode: debug``."""
-JUDGE_KEY = "judge"
-"""Key of the session's judge, used for a judge without a key."""
+_DEBUG = 10  # Number of samples of mode: debug
+JUDGE_KEY = "judge"  # Key of the session's judge, used for a judge without a key
 OPTION = Place(Path("--evals-latticeflow-config"))
 """Place of parameter values of the command line."""
 

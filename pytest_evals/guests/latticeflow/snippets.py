@@ -129,7 +129,6 @@ _PACKAGE = "latticeflow"
 _PATHS = (f"{_PACKAGE}.core.dtypes", f"{_PACKAGE}.assessment.dtypes")
 """Modules that contain these names in current and earlier versions."""
 
-
 MessageRole = StrEnum("MessageRole", ["USER", "ASSISTANT", "SYSTEM", "DEVELOPER"])
 MessageStatus = StrEnum("MessageStatus", ["IN_PROGRESS", "COMPLETED", "INCOMPLETE"])
 SystemTaskMetricEntry = items.part_kind("SystemTaskMetricEntry", __name__, reason=None)
@@ -191,8 +190,7 @@ def _missing_import(name: str) -> Any:
 
 T = TypeVar("T")
 _numbers = itertools.count()
-_LARGEST = 1 << 1024
-"""Larger than every float."""
+_LARGEST = 1 << 1024  # Larger than every float
 
 
 class Snippet:

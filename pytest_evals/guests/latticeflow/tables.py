@@ -24,8 +24,7 @@ from pytest_evals.data.user_files import decode_text, read_text
 from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-ID = "sample_id"
-"""The id column; ids are generated if it is missing."""
+ID = "sample_id"  # The id column; ids are generated if it is missing
 Rows = list[dict[str, Any]]
 _FRONT = re.compile(r"---[ \t]*\n(?P<block>.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")

@@ -253,8 +253,7 @@ def _aligned(section: Keys, keys: Any, names: Sequence[str]) -> Mapping[str, str
     return found
 
 
-SEED = 1234
-"""Seed of ``subsampling: random``."""
+SEED = 1234  # Seed of subsampling: random
 
 
 class Sizes(NamedTuple):
@@ -349,8 +348,7 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
     return replace(scorer, dialogue=dialogue)
 
 
-DOCUMENT = "evidence"
-"""Id of the only document, and name of its metric."""
+DOCUMENT = "evidence"  # Id of the only document, and name of its metric
 
 
 class _OneRow:
@@ -393,7 +391,6 @@ def read_system_task(definition: Keys, arguments: Mapping[str, Any]) -> Task:
 
 
 def _evidence(given: Any, function: Snippet) -> Score:
-    """Return all metric values as one score."""
     given = to_json(given, str)
     metrics = given.get("metrics") if isinstance(given, Mapping) else None
     if not isinstance(metrics, Mapping):

@@ -92,7 +92,6 @@ _PREFIXES: tuple[Callable[[ScorerValue], str], ...] = (
     lambda one: f"{one.scorer}_{one.metric}_",
 )
 
-
 _LESS_IS_BETTER = frozenset((
     "hallucination", "noise_sensitivity_in_irrelevant", "noise_sensitivity_in_relevant",
     "num_required_calls_not_made", "num_unrequired_calls", "unparsable",
@@ -103,8 +102,7 @@ _MORE_IS_BETTER = frozenset((
     "recall", "required_calls_coverage",
 ))  # fmt: skip
 """Scores of the built-in scorers; the direction of others is unknown."""
-_ROUNDING = 1e-9
-"""Standard errors of shares below this are rounding errors."""
+_ROUNDING = 1e-9  # Standard errors of shares below this are rounding errors
 Read = Callable[[SampleScore], Any]
 """Scores of a sample → the value to aggregate; ``None`` for none."""
 InvalidMessage = Callable[[Any], str]
@@ -278,7 +276,6 @@ def _reader(field: str) -> Read:
 
 
 def _direction(field: str) -> bool | None:
-    """Return whether higher is better for a score; ``None`` if unknown."""
     names = {field, field.partition(".")[0].removeprefix("required_")}
     if names & _MORE_IS_BETTER:
         return True
@@ -301,7 +298,6 @@ def _quotient(sums: Sequence[float]) -> float:
 
 
 def _estimate(totals: Totals) -> Estimate:
-    """Return the value of sums with its standard error, if it has one."""
     value = totals.score([math.fsum(column) for column in totals.columns])
     if len(totals.columns[0]) < 2 or not math.isfinite(value):
         return Estimate(value)

@@ -22,8 +22,7 @@ from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of
 from pytest_evals.scorers.metric_value import plain
 
-Pair = tuple[str, str]
-"""Expected and predicted label."""
+Pair = tuple[str, str]  # Expected and predicted label
 
 
 def binary(
@@ -325,7 +324,6 @@ _READERS: Mapping[str, Reader] = {
     "std_dev": _of_field(measures.number_of_field, "std_dev", _deviation, scaled=False),
     "weighted_average": _weighted,
 }
-
 
 FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
 

@@ -41,8 +41,7 @@ class Structured(_NoText):
 class Part(_NoText, dict[str, Any]):
     """A mapping whose keys are also attributes; nested mappings are parts too."""
 
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """Default fields of this kind of part."""
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {}  # Default fields of this kind of part
 
     def __init__(
         self, given: Mapping[str, Any] | None = None, /, **fields: Any
@@ -83,8 +82,7 @@ def wrap(value: Any) -> Any:
     return [wrap(one) for one in value] if isinstance(value, tuple) else value
 
 
-_LEAVES = frozenset({str, int, float, bool, type(None)})
-"""Types without nested values."""
+_LEAVES = frozenset({str, int, float, bool, type(None)})  # Types without nested values
 
 
 def unwrap(value: Any) -> Any:
@@ -170,8 +168,7 @@ PART_KINDS = tuple(
     if isinstance(kind, type) and issubclass(kind, Part)
 )
 """Names of all kinds of parts above."""
-ROLES = ("system", "user", "assistant", "developer")
-"""Roles of messages."""
+ROLES = ("system", "user", "assistant", "developer")  # Roles of messages
 _KINDS: Mapping[str, type[Part]] = {
     "message": Message,
     "function_call": FunctionCall,

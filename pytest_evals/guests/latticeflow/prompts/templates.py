@@ -103,7 +103,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "zip": lambda *columns: list(zip(*columns, strict=False)),
 }
 
-
 _CHANGES = re.compile(
     r"\bdo\b|\.\s*(?:add|append|clear|discard|extend|insert|pop|popitem|remove|reverse"
     r"|setdefault|sort|update)\s*\("

@@ -42,7 +42,6 @@ SCORES = (
 )
 """Names of all scores; only the last needs no target."""
 
-
 Entailment = Mapping[str, Sequence[Sequence[bool]]]
 """Key of ``_ASKS`` → for each text, whether it entails the claims: those of the target
 or the answer. A target or an answer is one text, retrieved passages are several."""

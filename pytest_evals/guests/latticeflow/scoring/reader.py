@@ -116,8 +116,7 @@ def _score(value: Any, function: Snippet) -> SampleScore:
         raise function.invalid_return(what, f"{fix} and booleans") from None
 
 
-MCQA = "string_equals_mcqa"
-"""Type of scorers for multiple-choice questions."""
+MCQA = "string_equals_mcqa"  # Type of scorers for multiple-choice questions
 Reader = Callable[[Keys, ScorerContext], SampleScorer]
 """Keys → scorer; errors are added to the problems of the section."""
 _READERS: dict[str, Reader] = {

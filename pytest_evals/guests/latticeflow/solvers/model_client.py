@@ -27,8 +27,7 @@ from pytest_evals.guests.latticeflow.prompts.items import (
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
-Sample = Mapping[str, Any]
-"""A row of a dataset, in LatticeFlow's terms."""
+Sample = Mapping[str, Any]  # A row of a dataset, in LatticeFlow's terms
 Solver = Callable[[Sample, int], Dialogue[SolverOutput]]
 """A sample, which is never modified, and the number of the trial → the output."""
 MAX_TOKENS = 1024

@@ -29,8 +29,7 @@ from pytest_evals.guests.latticeflow.solvers.model_client import (
     recording,
 )
 
-Build = Callable[[Sample], Any]
-"""Sample → model input: a chat, or any JSON value."""
+Build = Callable[[Sample], Any]  # Sample → model input: a chat, or any JSON value
 
 
 def _read_turn(section: Keys, models: Models, *, is_group: bool = False) -> Solver:
@@ -111,7 +110,6 @@ _BUILDERS: Mapping[str, Callable[[Keys], Build]] = {
     "chat_completion": _chat_completion,
     "generic": _generic,
 }
-
 
 _FORMATS = ("latticeflow", "open_responses")
 _READERS: Mapping[str, Callable[[Keys, Models], Solver]] = {
