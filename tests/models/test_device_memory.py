@@ -21,7 +21,7 @@ from pytest_evals.models.engine.device_memory import (
     inference_thread,
     or_none,
 )
-from pytest_evals.models.hf.generation.memory_budget import free_tokens
+from pytest_evals.models.hf.generation.kv_cache import free_tokens
 from pytest_evals.models.hf.loader import _device, _placement
 from pytest_evals.models.hf.model import _budget
 from pytest_evals.models.hf.settings import HfSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pytest_evals.models.engine.device_memory import free_bytes, or_none
-from pytest_evals.models.hf.generation.memory_budget import (
+from pytest_evals.models.hf.generation.kv_cache import (
     GROWTH_INTERVAL,
     MemoryBudget,
     free_tokens,

@@ -111,9 +111,7 @@ def test_a_prompt_that_is_longer_than_a_pass_may_be_is_read_in_parts(
     kind, fresh, opened, ask, monkeypatch
 ):
     """The prompts have 25 to 50 tokens, with a common prefix."""
-    monkeypatch.setattr(
-        "pytest_evals.models.hf.generation.memory_budget.SMALLEST_PART", 1
-    )
+    monkeypatch.setattr("pytest_evals.models.hf.generation.kv_cache.SMALLEST_PART", 1)
     requests = [Generate(SHOTS + q, max_tokens=6) for q in QUESTIONS]
     expected = ask(opened(kind), *requests)
     assert min(response.n_prompt_tokens for response in expected) > 20
@@ -133,9 +131,7 @@ def test_a_prompt_for_which_memory_is_short_is_read_in_smaller_parts(
     fresh, opened, ask, monkeypatch
 ):
     monkeypatch.setattr("pytest_evals.models.hf.generation.scheduler.SMALLEST_PART", 1)
-    monkeypatch.setattr(
-        "pytest_evals.models.hf.generation.memory_budget.SMALLEST_PART", 1
-    )
+    monkeypatch.setattr("pytest_evals.models.hf.generation.kv_cache.SMALLEST_PART", 1)
     request = Generate(SHOTS, max_tokens=6)
     expected = ask(opened("llama"), request)
     model = fresh("llama")
@@ -160,9 +156,7 @@ def test_rows_that_outgrow_the_budget_wait_and_go_on_where_they_were(
     fresh, opened, ask, monkeypatch
 ):
     """Rows reserve memory for 64 new tokens at first; here for one."""
-    monkeypatch.setattr(
-        "pytest_evals.models.hf.generation.memory_budget.FIRST_GROWTH", 1
-    )
+    monkeypatch.setattr("pytest_evals.models.hf.generation.kv_cache.FIRST_GROWTH", 1)
     requests = [Generate(q * 3, max_tokens=30) for q in QUESTIONS]
     model = fresh("llama", batch_tokens=80)
     most = 0

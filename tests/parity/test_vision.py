@@ -43,8 +43,8 @@ def checkpoint(tmp_path_factory):
 def test_prompts_images_and_answers_are_lm_evals(checkpoint, name, monkeypatch):
     from transformers import AutoConfig
 
-    from pytest_evals.models.images.image_cache import ImageCache
     from pytest_evals.models.images.processor import ImageProcessor
+    from pytest_evals.models.images.prompts import ImageCache
 
     run, family = RUNS[name], name.split(",")[0]
     given = "".join(f",{key}={value}" for key, value in run["arguments"].items())

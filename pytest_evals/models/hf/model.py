@@ -30,7 +30,7 @@ from pytest_evals.models.hf.forward import (
 )
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
-from pytest_evals.models.hf.generation.memory_budget import MemoryBudget, free_tokens
+from pytest_evals.models.hf.generation.kv_cache import MemoryBudget, free_tokens
 from pytest_evals.models.hf.images.answers import ImageAnswers
 from pytest_evals.models.hf.images.runner import ImageRuntime
 from pytest_evals.models.hf.loader import describe, load

@@ -28,9 +28,13 @@ from pytest_evals.models.engine.generation_options import (
     seed_of,
     without_tools,
 )
-from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import ImageProcessor
-from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts, max_new_tokens
+from pytest_evals.models.images.prompts import (
+    ImageCache,
+    ImagePrompt,
+    ImagePrompts,
+    max_new_tokens,
+)
 from pytest_evals.models.prefetch import AnswerBatches
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids

@@ -8,7 +8,7 @@ import pytest
 datasets = pytest.importorskip("datasets")
 Image = pytest.importorskip("PIL.Image")
 
-from pytest_evals.models.images.image_cache import ImageCache, ImageFile  # noqa: E402
+from pytest_evals.models.images.prompts import ImageCache, ImageFile  # noqa: E402
 from pytest_evals.models.tokens.settings import ImageSettings  # noqa: E402
 
 ORIENTATION = 274

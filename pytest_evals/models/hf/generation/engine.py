@@ -27,7 +27,7 @@ from pytest_evals.models.engine.generation_options import (
 )
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.generation.decode import Decoder, UncachedDecoder
-from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.kv_cache import MemoryBudget
 from pytest_evals.models.hf.generation.prefill import prompt_groups
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,

@@ -20,7 +20,7 @@ from torch import Tensor
 from pytest_evals.models.engine.completions import StopStrings
 from pytest_evals.models.engine.device_memory import SMALLEST_PART, fits, or_none
 from pytest_evals.models.hf.generation.decode import Decoder
-from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
+from pytest_evals.models.hf.generation.kv_cache import MemoryBudget
 from pytest_evals.models.hf.generation.prefill import SharedPrefix
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,

@@ -22,14 +22,13 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.models.engine.device_memory import or_none
 from pytest_evals.models.hf.forward import TokenCounts, relative_error, tolerance
 from pytest_evals.models.hf.loader import LoadedModel
-from pytest_evals.models.images.image_cache import ImageCache
 from pytest_evals.models.images.processor import (
     IDS,
     EncodedPrompts,
     ImageProcessor,
     on_device,
 )
-from pytest_evals.models.images.prompts import ImagePrompt, ImagePrompts
+from pytest_evals.models.images.prompts import ImageCache, ImagePrompt, ImagePrompts
 from pytest_evals.models.prefetch import Answer, AnswerBatches
 from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
