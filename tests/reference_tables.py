@@ -227,7 +227,7 @@ def about(path: Path) -> str:
 def first_sentence(docstring: str) -> str:
     """The first sentence of a docstring, as Markdown without its period."""
     paragraph = " ".join(docstring.partition("\n\n")[0].split())
-    sentence = re.split(r"(?<=[\w)`])\.(?= |$)", paragraph)[0]
+    sentence = re.split(r"(?<=[\w)`])(?<! al)\.(?= |$)", paragraph)[0]
     return re.sub(r":\w+:`~?\.?([^`]+)`", r"`\1`", sentence).replace("``", "`")
 
 
