@@ -20,12 +20,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
-from pytest_evals.judge_command.results import (
-    Range,
-    metrics_of,
-    record_of,
-    stored_task,
-)
+from pytest_evals.judge_command.results import Range, metrics_of, record_of, stored_task
 from pytest_evals.result_files.documents import NO_FILTER, ForeignRun
 from pytest_evals.result_files.row_files import (
     IDS,
@@ -75,11 +70,7 @@ class ColumnRun(ForeignRun):
         return () if first is None else self.columns[first]
 
     def result(
-        self,
-        name: str,
-        gates: Sequence[Gate],
-        span: Range,
-        shown: Collection[int] = (),
+        self, name: str, gates: Sequence[Gate], span: Range, shown: Collection[int] = ()
     ) -> TaskResult:
         """The result of the task, with records of some documents. ``shown``: positions
         of the documents that reports show; without any, those of some wrong documents.

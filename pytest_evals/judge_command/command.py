@@ -73,13 +73,7 @@ def _judge(prog: str, arguments: Sequence[str]) -> int:
         baseline = with_names_of(baseline, run.results.get("node_ids") or {})
         pairs = RunPairs(run, baseline)
     span = options.range or SHARE
-    found = judged(
-        run,
-        gates,
-        pairs=pairs,
-        policy=options.inconclusive,
-        span=span,
-    )
+    found = judged(run, gates, pairs=pairs, policy=options.inconclusive, span=span)
     changes = None if pairs is None else pairs.comparison(str(options.baseline), span)
     notes = [note for one in (run, baseline) for note in getattr(one, "notes", ())]
     notes += _assumed(found.result.verdicts) if options.range is None else ()

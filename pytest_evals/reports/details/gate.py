@@ -165,9 +165,7 @@ def _chosen(
 
 
 def _wrong(
-    verdict: Verdict,
-    records: Sequence[Record],
-    metrics: Sequence[MetricResult],
+    verdict: Verdict, records: Sequence[Record], metrics: Sequence[MetricResult]
 ) -> dict[str, list[Record]]:
     """Return the documents that are wrong by the gate's metric, or those with its worst
     values if it does not determine correctness; none for a metric of the run."""

@@ -42,11 +42,7 @@ _SIGNS = {
 }
 
 
-def run_markdown(
-    result: RunResult,
-    most: int,
-    changes: Changes | None = None,
-) -> str:
+def run_markdown(result: RunResult, most: int, changes: Changes | None = None) -> str:
     """Return the Markdown, with a final line break.
 
     Args:

@@ -8,11 +8,7 @@ from typing import Any
 
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.chunks import Chunks
-from pytest_evals.reports.html.documents import (
-    LINE_IS_END,
-    QUESTION,
-    DocumentEntry,
-)
+from pytest_evals.reports.html.documents import LINE_IS_END, QUESTION, DocumentEntry
 
 _SAME = 12
 """Maximum length of a common prefix or suffix of list entries."""

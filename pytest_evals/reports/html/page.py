@@ -41,9 +41,7 @@ _SCRIPTS = (
 
 
 def page_html(
-    facts: Mapping[str, Any],
-    index: Mapping[str, object],
-    rows: Sequence[str],
+    facts: Mapping[str, Any], index: Mapping[str, object], rows: Sequence[str]
 ) -> str:
     """Return the complete page."""
     title = f"{facts.get('model_name') or 'evals'} · evals"

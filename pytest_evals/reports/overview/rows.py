@@ -12,12 +12,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import plural
-from pytest_evals.gates.terms import (
-    figure,
-    figure_beside,
-    shown_change,
-    suffix,
-)
+from pytest_evals.gates.terms import figure, figure_beside, shown_change, suffix
 from pytest_evals.reports.details.gate import shown_noise
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.table import TableColumn, TableRow
