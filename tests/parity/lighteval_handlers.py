@@ -325,6 +325,11 @@ EXACT: dict[str, Handler] = {
     "ifeval.agg_inst_level_acc": lambda params, given: corpus.FlatMean().compute_corpus(
         given["items"]
     ),
+    "hle.calib_err": lambda params, given: judges.calib_err(**given, **params),
+    "mix_eval.mean_dv_5": lambda params, given: judges.mean_dv_5(given["x"]),
+    "mix_eval.process_judge_response": reply(judges.flow_score),
+    "mix_eval.process_judge_response_freeform_gpt": reply(judges.bracketed_number),
+    "mix_eval.process_judge_response_multichoice_gpt": reply(judges.bracketed_verdict),
     "judge_utils.process_judge_response_simpleqa": reply(judges.simpleqa_score),
     "inspect math_scorer": inspect_maths,
     "inspect multichoice_scorer": inspect_letters,

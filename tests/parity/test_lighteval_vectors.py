@@ -262,11 +262,6 @@ NOT_OURS = (
         "lighteval's own backends, cache and command line",
     ),
     Reason(
-        r"hle\.calib_err|mix_eval\.(mean_dv_5|process_judge_response.*)",
-        _always,
-        "functions of lighteval's task files, which are loaded from its sources",
-    ),
-    Reason(
         r"utils\.make_results_table|apply_metric.*|.*simpleqa_judge compute_sample.*",
         _always,
         "tables and calls inside of lighteval",

@@ -17,6 +17,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.aggregations import Aggregation, from_function
+from pytest_evals.scorers.custom_metrics.aggregation import mean
 from pytest_evals.scorers.custom_metrics.judged import JudgeLLM, Reader, Template
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
@@ -27,6 +28,29 @@ def simpleqa_score(reply: str) -> float | None:
     full stop are ignored."""
     letter = reply.strip().rstrip(".").upper()
     return {"A": 1.0, "B": 0.0, "C": 0.0}.get(letter)
+
+
+def flow_score(reply: str) -> float | None:
+    """Parse the digit between Flow-Judge's tags."""
+    found = re.search(r"<score>\s(\d)\s</score>", reply)
+    return int(found[1]) if found else None
+
+
+def bracketed_verdict(reply: str) -> float | None:
+    """Parse a 0 or 1 in double brackets."""
+    found = re.search(r"\[\[([01])\]\]", reply)
+    return int(found[1]) if found else None
+
+
+def bracketed_number(reply: str) -> float | None:
+    """Parse a number with one decimal in double brackets."""
+    found = re.search(r"\[\[(\d\.\d)\]\]", reply)
+    return float(found[1]) if found else None
+
+
+def mean_dv_5(x: Sequence[float]) -> float:
+    """Return the mean of ratings from 0 to 5, as a fraction."""
+    return mean(x) / 5
 
 
 def tagged_score(reply: str) -> float | None:
@@ -120,10 +144,43 @@ def calibration_error(confidence: Sequence[float], correct: Sequence[float]) -> 
     total = 0.0
     for i in range(n_bins):
         part = pairs[i * BIN : (i + 1) * BIN if i + 1 < n_bins else None]
-        n = len(part)
-        distance = sum(sure for sure, _ in part) / n - sum(x for _, x in part) / n
-        total += n / len(pairs) * distance**2
+        total += len(part) / len(pairs) * _distance(part) ** 2
     return float(total**0.5)
+
+
+def calib_err(
+    confidence: Sequence[float], correct: Sequence[float], p: str = "2", beta: int = BIN
+) -> float:
+    """Return lighteval's calibration error; -1 with fewer answers than one bin.
+
+    Args:
+        confidence: Confidence, on the scale of ``correct``.
+        correct: 1 or 0 per answer.
+        p: Norm over bins: ``1``, ``2`` or ``infty``.
+        beta: Answers per bin.
+    """
+    import numpy as np
+
+    pairs = list(zip(confidence, correct, strict=True))
+    if len(pairs) < beta:
+        return -1
+    # NumPy's sort order assigns ties to bins.
+    pairs = [pairs[i] for i in np.argsort(np.array(confidence))]
+    total = 0.0
+    for i in range(len(pairs) // beta - 1):
+        part = pairs[i * beta : (i + 1) * beta]
+        share, distance = len(part) / len(pairs), _distance(part)
+        if p == "2":
+            total += share * distance**2
+        elif p == "1":
+            total += share * distance
+        else:
+            total = max(total, distance)
+    return float(total**0.5 if p == "2" else total)
+
+
+def _distance(part: Sequence[tuple[float, float]]) -> float:
+    return abs(mean([c for c, _ in part]) - mean([right for _, right in part]))
 
 
 @dataclass(frozen=True)
