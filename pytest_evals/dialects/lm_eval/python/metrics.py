@@ -37,16 +37,15 @@ def split_entries(
 ) -> tuple[list[Section], list[Any] | None]:
     """Split ``metric_list`` into external entries and those of the class; the latter
     are ``None`` if the list has no external entries."""
-    given = top.values.get("metric_list")
-    if not isinstance(given, list):
-        return [], None
-    ours, theirs = [], []
-    for entry, values in zip(top.entries("metric_list"), given, strict=False):
-        name = values.get("metric") if isinstance(values, dict) else None
+    ours, theirs = list[Section](), list[Any]()
+    if not isinstance(top.values.get("metric_list"), list):
+        return ours, None
+    for entry in top.entries("metric_list"):
+        name = entry.values.get("metric")
         if isinstance(name, str) and (is_in_family(name) or name in options.metrics):
             ours.append(entry)
         else:
-            theirs.append(values)
+            theirs.append(entry.values)
     return ours, theirs if ours else None
 
 
