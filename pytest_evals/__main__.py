@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = metadata.version(_DISTRIBUTION)
     parser.add_argument("--version", action="version", version=f"{prog} {version}")
     if given and given[0] not in ("-h", "--help", "--version"):
-        what = unknown_name("command", given[0], _MODULES)
-        sys.stderr.write(f"{parser.format_usage()}error: {what}\n")
+        message = unknown_name("command", given[0], _MODULES)
+        sys.stderr.write(f"{parser.format_usage()}error: {message}\n")
         return _WRONG_USE
     if not given:
         parser.print_help(sys.stderr)

@@ -95,8 +95,8 @@ def _convert(path: Path, folder: Path) -> str:
     except UnconvertibleError as error:
         raise UnconvertibleError(f"a gate file of {found.owner}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
-        raise UnconvertibleError(f"a gate file of {found.owner}: {what}") from None
+        message = f"no key {error}" if isinstance(error, KeyError) else str(error)
+        raise UnconvertibleError(f"a gate file of {found.owner}: {message}") from None
     for variable in dict.fromkeys(_VARIABLE.findall(" ".join(suite.commands))):
         suite.left_out.append(f"{variable} in the command: write its value instead")
     if folder.exists():
@@ -119,12 +119,12 @@ def _read(path: Path) -> tuple[Mapping[str, Any], GateFormat]:
     formats = [(values, found) for values in documents if (found := format_of(values))]
     if not formats:
         keys = ", ".join(str(key) for one in documents for key in one)
-        what = f"its keys are not those of a known project: {shorten(keys, 200)}\n"
-        what += "  fix: name a gate file of a project that docs/gate_files.md lists"
-        raise UnconvertibleError(what)
+        message = f"its keys are not those of a known project: {shorten(keys, 200)}\n"
+        message += "  fix: name a gate file of a project that docs/gate_files.md lists"
+        raise UnconvertibleError(message)
     if len(formats) > 1:
-        what = f"it has {len(formats)} documents with gates\n  fix: a file for each"
-        raise UnconvertibleError(what)
+        message = f"it has {len(formats)} documents with gates\n  fix: a file for each"
+        raise UnconvertibleError(message)
     ((values, found),) = formats
     if found.reason:
         raise UnconvertibleError(f"a gate file of {found.owner}: {found.reason}")

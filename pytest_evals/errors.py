@@ -59,14 +59,14 @@ class Place:
 class Problem:
     """One problem in a file. ``unreachable``: there was no network or no access."""
 
-    what: str
+    message: str
     where: Place
     fix: str = ""
     unreachable: bool = False
 
     def __str__(self) -> str:
         """Return the location and the problem, and the fix on a second line."""
-        text = f"{self.where}: {self.what}"
+        text = f"{self.where}: {self.message}"
         return f"{text}\n  fix: {self.fix}" if self.fix else text
 
 
@@ -117,10 +117,10 @@ class SpendCapError(EvalsError):
 class MissingExtraError(EvalsError):
     """A library of an optional extra is not installed."""
 
-    def __init__(self, what: str, library: str, extra: str) -> None:
+    def __init__(self, feature: str, library: str, extra: str) -> None:
         """Build the message from the feature, the library and the extra."""
         super().__init__(
-            f"{what} needs {library}: pip install 'pytest-model-evals[{extra}]'"
+            f"{feature} needs {library}: pip install 'pytest-model-evals[{extra}]'"
         )
 
 

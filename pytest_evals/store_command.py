@@ -198,16 +198,16 @@ def _prune(options: argparse.Namespace) -> int:
         chosen = [*_chosen(every, options)]
         size = sum(row.size for row in chosen)
         of = plural(len(every), "response")
-        what = f"{len(chosen):,} of {of}, {shown_size(size)}"
+        message = f"{len(chosen):,} of {of}, {shown_size(size)}"
         if chosen:
             _table("model", chosen, lambda row: row.model)
             _table("task that used it last", chosen, lambda r: r.task or UNKNOWN)
             _write("")
         if not options.yes or options.dry_run:
-            _write(f"would delete {what}; nothing was deleted: add --yes")
+            _write(f"would delete {message}; nothing was deleted: add --yes")
             return 0
         n = delete(path, connection, chosen)
-    _write(f"deleted {what}")
+    _write(f"deleted {message}")
     if kept := len(chosen) - n:
         _write(f"but {plural(kept, 'response')} stayed: used by a run, or the newest")
     return 0

@@ -170,6 +170,19 @@ FOREIGN_NAMES = {"Filter", "Message", "Metric", "ModelResponse", "Task"}
 
 
 @pytest.mark.guests
+def test_values_have_nouns_as_names() -> None:
+    """``what``, ``own``, ``again`` and ``ways`` do not say what the value is."""
+    vague = {"what", "own", "again", "ways"}
+    found = [
+        f"{name}:{node.lineno}"
+        for name, (_, tree) in read().items()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id in vague)
+        or (isinstance(node, ast.arg) and node.arg in vague)
+    ]
+    assert not found
+
+
 def test_public_classes_have_names_of_their_own() -> None:
     """A class name identifies one class in the whole package."""
     names = [

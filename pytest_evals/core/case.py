@@ -31,8 +31,8 @@ def checked_choices(given: Any) -> tuple[str, ...]:
         if not text:
             raise _fault(f"choice {n} is empty", "remove it")
         if texts.index(text) != n:
-            what = f"choices {texts.index(text)} and {n} are both {text!r:.{_SHOWN}}"
-            raise _fault(what, "remove one of them")
+            message = f"choices {texts.index(text)} and {n} are both {text!r:.{_SHOWN}}"
+            raise _fault(message, "remove one of them")
     if not texts:
         raise _fault("the list of choices is empty", "")
     if len(texts) == 1:
@@ -67,17 +67,17 @@ def _gold_of(target: Any, choices: Sequence[str]) -> int:
         )
     if len(found) > 1:
         named = " and ".join(f"the {how} of choice {n}" for n, how in found.items())
-        what = f"target {target!r} is ambiguous: {named}, counted from 0"
+        message = f"target {target!r} is ambiguous: {named}, counted from 0"
         fix = "give the index (from 0) of the correct choice"
         if "index" in found.values():
             fix = "give the letter of the correct choice, such as {{ 'ABCD'[label] }}"
-        raise _fault(what, fix)
+        raise _fault(message, fix)
     return next(iter(found))
 
 
-def _fault(what: str, fix: str) -> DocumentError:
+def _fault(message: str, fix: str) -> DocumentError:
     fix = fix or 'list at least two texts, such as ["Paris", "Rome"]'
-    return DocumentError(f"{what}\n  fix: {fix}")
+    return DocumentError(f"{message}\n  fix: {fix}")
 
 
 _ROLES = get_args(Role)
@@ -118,8 +118,8 @@ class UserRole:
             raise DocumentError(f"the user of a case is {given!r:.60}, not a goal")
         for name, value in given.items():
             if name not in cls.__slots__:
-                what = unknown_name("key", str(name), cls.__slots__)
-                raise DocumentError(f"user: {what}")
+                message = unknown_name("key", str(name), cls.__slots__)
+                raise DocumentError(f"user: {message}")
             if not isinstance(value, str) or not value.strip():
                 raise DocumentError(f"user: {name} is {value!r:.60}, not text")
         return cls(**{name: value.strip() for name, value in given.items()})
@@ -270,9 +270,9 @@ def _turns(
         )
     turns, files = list[UserTurn](), list[PlacedFile]()
     for number, one in enumerate(given):
-        turn, own = _turn(number + 1, one, n_before + 2 * number)
+        turn, turn_files = _turn(number + 1, one, n_before + 2 * number)
         turns.append(turn)
-        files += own
+        files += turn_files
     return tuple(turns), files
 
 
@@ -288,8 +288,8 @@ def _turn(
     given = given if isinstance(given, Mapping) else {}
     for name in given:
         if name not in UserTurn.__slots__:
-            what = unknown_name("key", str(name), UserTurn.__slots__)
-            raise DocumentError(f"turn {number}: {what}")
+            problem = unknown_name("key", str(name), UserTurn.__slots__)
+            raise DocumentError(f"turn {number}: {problem}")
     checks = given.get("checks") or ()
     user, files = _split_turn(number, given.get("user"), message)
     if not isinstance(user, str) or not (user or files):

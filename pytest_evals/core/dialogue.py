@@ -92,8 +92,8 @@ def together(dialogues: Sequence[Dialogue[T]]) -> Dialogue[list[T]]:
                 _advance(n, dialogues[n], responses, asks, results)
             if not asks:
                 return [results[n] for n in range(len(dialogues))]
-            left = iter((yield [one for own in asks.values() for one in own]))
-            sent = {n: [*islice(left, len(own))] for n, own in asks.items()}
+            left = iter((yield [one for requests in asks.values() for one in requests]))
+            sent = {n: [*islice(left, len(requests))] for n, requests in asks.items()}
     finally:
         for dialogue in dialogues:
             dialogue.close()

@@ -80,8 +80,8 @@ class Doc:
                 golds.extend(as_list(self.choices[index]))
             except IndexError:
                 n = f"{len(self.choices)} choices" if self.choices else "no choices"
-                what = f"gold_index is {index}, and the document has {n}"
-                raise GoldIndexError(what) from None
+                message = f"gold_index is {index}, and the document has {n}"
+                raise GoldIndexError(message) from None
         return golds
 
 

@@ -145,8 +145,8 @@ class Model(ABC):
     def __str__(self) -> str:
         return f"{type(self).__name__} {self.name!r}"
 
-    def _gave(self, what: str) -> str:
-        return f"{self}: answer() gave {what}"
+    def _gave(self, given: str) -> str:
+        return f"{self}: answer() gave {given}"
 
 
 def _member(name: str) -> Any:

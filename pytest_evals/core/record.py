@@ -172,8 +172,8 @@ class Record:
         """All answers of the tested model, in order."""
         if not self.exchanges:
             return self.responses
-        own = [one.response for one in self.exchanges if one.is_tested]
-        return (*self.responses, *own)
+        follow_ups = [one.response for one in self.exchanges if one.is_tested]
+        return (*self.responses, *follow_ups)
 
     @property
     def all_responses(self) -> tuple[Response, ...]:

@@ -114,15 +114,15 @@ def _given(requests: Sequence[Request], model: Model) -> Iterator[object]:
     try:
         given: object = model.answer([*requests])  # a model may change its list
         if not isinstance(given, Iterable):
-            what = f"{model.name}: answer() returned {described(given)}"
-            raise ModelError(f"{what}\n{_FIX}")
+            message = f"{model.name}: answer() returned {described(given)}"
+            raise ModelError(f"{message}\n{_FIX}")
         yield from given
     except (StopIteration, RuntimeError) as error:
         cause = error.__cause__ if isinstance(error, RuntimeError) else error
         if not isinstance(cause, StopIteration):
             raise
-        what = f"{model.name}: answer() raised StopIteration"
-        raise RuntimeError(what).with_traceback(cause.__traceback__) from None
+        message = f"{model.name}: answer() raised StopIteration"
+        raise RuntimeError(message).with_traceback(cause.__traceback__) from None
 
 
 def checked_response(request: Request, given: object, model: Model) -> Response:
@@ -311,5 +311,5 @@ def described(value: object) -> str:
     return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
 
 
-def _invalid(model: Model, what: str) -> Response:
-    return Response(error=model._gave(what))
+def _invalid(model: Model, message: str) -> Response:
+    return Response(error=model._gave(message))

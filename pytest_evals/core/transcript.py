@@ -30,8 +30,8 @@ def conversations(record: Record) -> Iterator[ChatTranscript]:
     requests do not depend on answers has none."""
     if record.requests or not record.exchanges:
         return
-    own, said = (_by_repeat(record, models) for models in (TESTED, (USER,)))
-    for repeat, exchanges in own.items():
+    tested, said = (_by_repeat(record, models) for models in (TESTED, (USER,)))
+    for repeat, exchanges in tested.items():
         by_user = said.get(repeat, ())
         chats = [tuple(_messages(one)) for one in exchanges]
         is_growing = all(b[: len(a)] == a for a, b in pairwise(chats))

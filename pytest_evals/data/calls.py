@@ -29,9 +29,9 @@ class FieldError(DocumentError):
     column = ""
 
     def __init__(
-        self, what: str, where: Place, fix: str = "", *, unreachable: bool = False
+        self, message: str, where: Place, fix: str = "", *, unreachable: bool = False
     ) -> None:
-        self.problem = Problem(what, where, fix, unreachable)
+        self.problem = Problem(message, where, fix, unreachable)
         super().__init__(str(self.problem))
 
 
@@ -47,8 +47,8 @@ def call(
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
-        what = f"{key}: {error_text(error, function)}"
-        raise FieldError(what, place, unreachable=is_unreachable(error)) from error
+        message = f"{key}: {error_text(error, function)}"
+        raise FieldError(message, place, unreachable=is_unreachable(error)) from error
 
 
 def error_text(error: BaseException, function: object = None) -> str:

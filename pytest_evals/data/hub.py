@@ -94,13 +94,13 @@ def sparing_hub(*, probes: bool = False) -> Iterator[bool]:
             config[flag] = value
 
 
-def datasets_library(what: str) -> ModuleType:
-    """The ``datasets`` library. ``what``: what needs it. Raises MissingExtraError if it
+def datasets_library(feature: str) -> ModuleType:
+    """The ``datasets`` library, which a feature needs. Raises MissingExtraError if it
     is not installed."""
     try:
         import datasets
     except ImportError:
-        raise MissingExtraError(what, "datasets", "data") from None
+        raise MissingExtraError(feature, "datasets", "data") from None
     return datasets  # type: ignore[no-any-return]
 
 

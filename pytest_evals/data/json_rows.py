@@ -28,9 +28,9 @@ _BOM = b"\xef\xbb\xbf"
 class RowError(ValueError):
     """An invalid row."""
 
-    def __init__(self, what: str, at: int) -> None:
+    def __init__(self, message: str, at: int) -> None:
         """Create the error; ``at`` is the position in the text."""
-        super().__init__(what)
+        super().__init__(message)
         self.at = at
 
 
@@ -287,16 +287,16 @@ def _value(text: str, at: int) -> _Value:
         raise _invalid(error.msg, text, error.pos) from None
     except ValueError:
         most = sys.get_int_max_str_digits()
-        what = f"invalid JSON: an integer of more than {most:,} digits"
-        raise RowError(what, at) from None
+        message = f"invalid JSON: an integer of more than {most:,} digits"
+        raise RowError(message, at) from None
     return _Value(value, at, end)
 
 
-def _invalid(what: str, text: str, at: int) -> RowError:
+def _invalid(message: str, text: str, at: int) -> RowError:
     column = at - text.rfind("\n", 0, at)
     rest = text[at : at + 5] or "\n"
     hints = (fix for found, fix in _FIXES.items() if rest.startswith(found))
-    return RowError(f"invalid JSON: {what} (column {column}){next(hints, '')}", at)
+    return RowError(f"invalid JSON: {message} (column {column}){next(hints, '')}", at)
 
 
 _FIXES = {

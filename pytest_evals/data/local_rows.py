@@ -79,28 +79,30 @@ def _columns(header: Sequence[str], path: Path) -> Sequence[str]:
     if not header:
         raise _error(path, 0, "the file has no rows")
     if len(header) == 1 and (found := likely_delimiter(header[0])):
-        what = f"the only column is {header[0]!r}: the delimiter seems to be {found!r}"
+        message = (
+            f"the only column is {header[0]!r}: the delimiter seems to be {found!r}"
+        )
         fix = f"dataset: {{path: {path.name}, delimiter: {json.dumps(found)}}}"
-        raise _error(path, 1, what, fix)
+        raise _error(path, 1, message, fix)
     names = [name or f"Unnamed: {n}" for n, name in enumerate(header)]
     for n, name in enumerate(names):
         if names.index(name) != n:
-            what = f"columns {names.index(name) + 1} and {n + 1} are both {name!r}"
-            raise _error(path, 1, what, "rename one of them")
+            message = f"columns {names.index(name) + 1} and {n + 1} are both {name!r}"
+            raise _error(path, 1, message, "rename one of them")
     return names
 
 
 def _row(columns: Sequence[str], cells: Sequence[str], place: Place) -> dict[str, Any]:
     """The row of a line; cells that are missing at its end are empty."""
     if len(cells) > len(columns):
-        what = f"{len(cells)} cells, and the header has {len(columns)}"
+        message = f"{len(cells)} cells, and the header has {len(columns)}"
         fix = "put quotes around cells that contain the separator"
-        raise _error(place.path, place.line, what, fix)
+        raise _error(place.path, place.line, message, fix)
     return dict.fromkeys(columns, "") | dict(zip(columns, cells, strict=False))
 
 
-def _error(path: Path, line: int, what: str, fix: str = "") -> TaskFileError:
-    return TaskFileError([Problem(what, Place(path, line), fix)])
+def _error(path: Path, line: int, message: str, fix: str = "") -> TaskFileError:
+    return TaskFileError([Problem(message, Place(path, line), fix)])
 
 
 Rows = list[dict[str, Any]]

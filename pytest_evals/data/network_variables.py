@@ -64,14 +64,14 @@ def _proxy_fault(value: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or re.search(r"[\s\x00-\x1f]", value):
-        what = f"is not the address of a proxy: {shown}"
-        return f"{what}\n  fix: write http://HOST:PORT, or unset it"
+        message = f"is not the address of a proxy: {shown}"
+        return f"{message}\n  fix: write http://HOST:PORT, or unset it"
     if parts.scheme not in _SCHEMES:
-        what = f"has an unknown scheme, {parts.scheme!r}: {shown}"
-        return f"{what}\n  fix: write one of {', '.join(_SCHEMES)}, or unset it"
+        message = f"has an unknown scheme, {parts.scheme!r}: {shown}"
+        return f"{message}\n  fix: write one of {', '.join(_SCHEMES)}, or unset it"
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
-        what = f"is a SOCKS proxy, which needs the package socksio: {shown}"
-        return f"{what}\n  fix: pip install socksio, or unset the variable"
+        message = f"is a SOCKS proxy, which needs the package socksio: {shown}"
+        return f"{message}\n  fix: pip install socksio, or unset the variable"
     return ""
 
 

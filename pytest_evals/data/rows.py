@@ -115,8 +115,8 @@ class Table(Sequence[Mapping[str, Any]]):
             try:
                 columns = self._dataset[start:end]
             except UnicodeDecodeError:
-                what = f"a row from {start} to {end - 1} is not UTF-8"
-                raise EncodingError(what) from None
+                message = f"a row from {start} to {end - 1} is not UTF-8"
+                raise EncodingError(message) from None
             self._make_room()
             values = zip(*columns.values(), strict=True)
             block = [dict(zip(columns, row, strict=True)) for row in values]
@@ -136,12 +136,12 @@ class Table(Sequence[Mapping[str, Any]]):
 
 def _as_dict(row: Any, number: int) -> dict[str, Any]:
     if not isinstance(row, Mapping):
-        what = f"row {number} must be a mapping of columns to values"
-        raise RowsError(f"{what}, not {_short(row)}")
+        message = f"row {number} must be a mapping of columns to values"
+        raise RowsError(f"{message}, not {_short(row)}")
     for name in row:
         if not isinstance(name, str):
-            what = f"row {number} has a column whose name is not text"
-            raise RowsError(f"{what}: {described(name)}")
+            message = f"row {number} has a column whose name is not text"
+            raise RowsError(f"{message}: {described(name)}")
     return dict(row)
 
 
@@ -179,8 +179,8 @@ def _id_error(values: list[Any], ids: list[str]) -> str:
         shown = _short(values[row])
         if not cleaned:
             is_empty = isinstance(values[row], str)
-            what = "empty" if is_empty else "neither a string nor an integer"
-            return f"row {row} has {shown}, which is {what}"
+            message = "empty" if is_empty else "neither a string nor an integer"
+            return f"row {row} has {shown}, which is {message}"
         if cleaned in seen:
             first = _short(values[seen[cleaned]])
             if values[seen[cleaned]] == values[row]:
@@ -232,7 +232,7 @@ class SelectedRows(ABC):
 
     @property
     @abstractmethod
-    def own(self) -> Sequence[int]:
+    def positions(self) -> Sequence[int]:
         """Positions of the task's documents in the whole dataset."""
 
     @abstractmethod
@@ -253,7 +253,7 @@ class SelectedRows(ABC):
 
     def total(self) -> int:
         """Number of documents before the session's limit or sample."""
-        return len(self.own)
+        return len(self.positions)
 
     def sizes(self) -> Sequence[int]:
         """Bytes of text of the documents to run."""
@@ -274,9 +274,9 @@ class SelectedRows(ABC):
 
     @cached_property
     def _selected(self) -> Sequence[int]:
-        options, own = self._options, self.own
-        selected = selection(len(own), options.limit, options.sample, options.seed)
-        return [own[n] for n in selected]
+        options, rows = self._options, self.positions
+        selected = selection(len(rows), options.limit, options.sample, options.seed)
+        return [rows[n] for n in selected]
 
 
 def _clean(value: Any) -> str:

@@ -90,11 +90,11 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     except Exception as error:
         raise _unreadable(source, resolved, error) from error
     if not isinstance(splits, Mapping):
-        what = (
+        message = (
             "dataset_kwargs must not contain 'split', because the task names its splits"
         )
         fix = "remove 'split' and set test_split"
-        raise TaskFileError([Problem(what, source.data_place, fix)])
+        raise TaskFileError([Problem(message, source.data_place, fix)])
     return splits
 
 
@@ -102,8 +102,8 @@ def not_utf8(source: Source) -> TaskFileError:
     """Return the error for a dataset with text that is not UTF-8, with file and line if
     they are known."""
     found = encoding_error(resolve(source).arguments.get("data_files"))
-    what, byte = found or (f"text of the dataset {source.path!r}", 0)
-    return TaskFileError([encoding_problem(str(what), source.data_place, byte)])
+    message, byte = found or (f"text of the dataset {source.path!r}", 0)
+    return TaskFileError([encoding_problem(str(message), source.data_place, byte)])
 
 
 def is_of_hub(path: str) -> bool:
@@ -116,16 +116,16 @@ def _check_builder(source: Source) -> None:
     files = any(source.arguments.get(key) for key in ("data_files", "data_dir"))
     if source.path in FILE_BUILDERS:
         if not files:
-            what = f"data_files is missing: {source.path!r} reads local files"
+            message = f"data_files is missing: {source.path!r} reads local files"
             fix = "dataset_kwargs: {data_files: {test: my_file}}"
-            raise TaskFileError([Problem(what, source.data_place, fix)])
+            raise TaskFileError([Problem(message, source.data_place, fix)])
         return
     if Path(source.path).suffix in FORMATS:
-        what = f"dataset_path is a file, {source.path!r}, instead of its format"
+        message = f"dataset_path is a file, {source.path!r}, instead of its format"
         kind = FORMATS[Path(source.path).suffix]
         arguments = f"{{data_files: {{test: {source.path}}}}}"
         fix = f"dataset_path: {kind}, with dataset_kwargs: {arguments}"
-        raise TaskFileError([Problem(what, source.place, fix)])
+        raise TaskFileError([Problem(message, source.place, fix)])
     if "/" in source.path:
         return
     # Without files it may be a dataset of the Hub, such as text8.
@@ -134,9 +134,9 @@ def _check_builder(source: Source) -> None:
     near = nearest(source.path, known, cutoff)
     folders = (source.place.path.parent, source.base)
     if near and not any(os.path.isdir(folder / source.path) for folder in folders):
-        what = f"unknown dataset {source.path!r}; did you mean {near!r}?"
+        message = f"unknown dataset {source.path!r}; did you mean {near!r}?"
         fix = f"dataset_path: {near}"
-        raise TaskFileError([Problem(what, source.place, fix)])
+        raise TaskFileError([Problem(message, source.place, fix)])
 
 
 def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
@@ -149,9 +149,9 @@ def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any
         fix = f"check the network{through_proxy()}" if error.problem.unreachable else ""
         raise TaskFileError([replace(error.problem, fix=fix)]) from error
     if not isinstance(splits_, Mapping):
-        what = "custom_dataset must return a mapping of splits, not "
-        what += f"{type(splits_).__name__}"
-        raise TaskFileError([Problem(what, source.place)])
+        message = "custom_dataset must return a mapping of splits, not "
+        message += f"{type(splits_).__name__}"
+        raise TaskFileError([Problem(message, source.place)])
     return splits_
 
 
@@ -243,12 +243,12 @@ def _cached_text(source: Source, typed: Any) -> Any:
             )
             copy.download_and_prepare()
             return copy.as_dataset()
-    what = (
+    message = (
         f"the dataset {source.path!r} is in CSV files, and the cache contains only a "
         "copy with converted values, such as 4.9 for 4.90"
     )
     fix = "run the eval once with a network, or use a local copy of the CSV files"
-    raise TaskFileError([Problem(what, source.place, fix, unreachable=True)])
+    raise TaskFileError([Problem(message, source.place, fix, unreachable=True)])
 
 
 def _without_library(key: _CacheKey, plain: bool) -> Mapping[str, Any]:
@@ -258,8 +258,8 @@ def _without_library(key: _CacheKey, plain: bool) -> Mapping[str, Any]:
     paths = {split: [*local_files(one)] for split, one in _by_split(source).items()}
     if not (plain and can_read(source.path, source.arguments) and all(paths.values())):
         error = MissingExtraError(f"the dataset {source.path!r}", "datasets", "data")
-        what, _, fix = str(error).partition(": pip")
-        raise TaskFileError([Problem(what, source.place, f"pip{fix}")])
+        message, _, fix = str(error).partition(": pip")
+        raise TaskFileError([Problem(message, source.place, f"pip{fix}")])
     _check_json(source)
     return read_local_rows(source.path, paths, source.arguments, as_text=source.as_text)
 
@@ -298,23 +298,23 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
     name = f" ({source.name})" if source.name else ""
     reason = (str(root).strip() or "no reason given").splitlines()[0]
     kind = "" if isinstance(root, RowError) else f"{type(root).__name__}: "
-    what = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
+    message = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
     if len(paths := list(local_files(files))) == 1:
-        what += f" ({Place(paths[0])})"
+        message += f" ({Place(paths[0])})"
     fix = f"pip install {root.name}" if isinstance(root, ModuleNotFoundError) else ""
     unreachable = is_unreachable(error) or is_offline(file_names(files))
     if unreachable or (isinstance(error, OSError) and not source.arguments):
         fix = f"check the name, the network{through_proxy()} and the access rights; "
         fix += "offline, a dataset must be in the cache or be read from local files"
-    problem = Problem(what, source.place, fix, unreachable)
+    problem = Problem(message, source.place, fix, unreachable)
     return TaskFileError([problem if paths else _with_network(problem)])
 
 
 def _with_network(problem: Problem) -> Problem:
     """Return a problem with the variable that keeps HTTP clients from the network."""
     cause, _, fix = network_fault("https:").partition("\n  fix: ")
-    what = f"{problem.what} ({cause})"
-    return replace(problem, what=what, fix=fix) if cause else problem
+    message = f"{problem.message} ({cause})"
+    return replace(problem, message=message, fix=fix) if cause else problem
 
 
 def _first_error(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | None:
@@ -330,13 +330,13 @@ def _script_error(source: Source) -> TaskFileError:
     """Return the error for a Python script, which ``datasets`` 4 does not run."""
     trusted = "trust_remote_code" in source.arguments
     useless = ", with or without trust_remote_code" if trusted else ""
-    what = (
+    message = (
         f"the dataset {source.path!r} is a loading script, which the datasets library "
         f"no longer runs{useless}"
     )
     fix = "most datasets of the Hub are also available as Parquet: dataset_kwargs: "
     fix += "{revision: refs/convert/parquet}; or load it with custom_dataset"
-    return TaskFileError([Problem(what, source.place, fix)])
+    return TaskFileError([Problem(message, source.place, fix)])
 
 
 def make_features(given: Mapping[str, Any]) -> Any:

@@ -42,14 +42,14 @@ def check_encoding(raw: bytes, path: Path) -> None:
         raise TaskFileError([problem]) from None
 
 
-def encoding_problem(what: str, place: Place, byte: int = 0) -> Problem:
+def encoding_problem(message: str, place: Place, byte: int = 0) -> Problem:
     """Return the problem of text that is not UTF-8. ``byte``: its first invalid byte;
     0 if it is unknown."""
     shown = f" (byte {byte:#04x})" if byte else ""
     # A byte order mark of UTF-16 has these bytes.
     code = "utf-16" if byte in (0xFE, 0xFF) else "latin1"
     fix = f"convert it, for example: iconv -f {code} -t utf-8 old > new"
-    return Problem(f"{what} is not UTF-8{shown}", place, fix)
+    return Problem(f"{message} is not UTF-8{shown}", place, fix)
 
 
 def path_error(path: Path) -> str:

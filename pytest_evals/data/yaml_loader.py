@@ -31,8 +31,8 @@ class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or witho
         yaml.constructor.ConstructorError if there are too many."""
         merges = any(key.tag == _MERGE for key, _ in node.value)
         if merges and _n_merged(node, {}) > MOST_MERGED:
-            what = f"merge keys expand to more than {MOST_MERGED:,} pairs"
-            raise _fault(what, node)
+            message = f"merge keys expand to more than {MOST_MERGED:,} pairs"
+            raise _fault(message, node)
         super().flatten_mapping(node)
 
 
@@ -50,12 +50,12 @@ def _check_depth(stream: bytes | str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > DEEPEST + 1:
-            what = f"values are nested more than {DEEPEST} levels deep"
-            raise _fault(what, event)
+            message = f"values are nested more than {DEEPEST} levels deep"
+            raise _fault(message, event)
 
 
-def _fault(what: str, where: Any) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, what, where.start_mark)
+def _fault(message: str, where: Any) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, message, where.start_mark)
 
 
 def _n_merged(node: Any, known: dict[int, int]) -> int:

@@ -47,9 +47,11 @@ def choices_of(top: Section, metadata: Mapping[str, Any]) -> str:
     """Return ``metadata.choices`` of a task file; an error is added to its problems."""
     given = metadata.get(CHOICES, "")
     if given not in ("", GENERATE, LOGLIKELIHOOD):
-        what = f"choices must be {GENERATE} or {LOGLIKELIHOOD}, not {given!r:.60}"
+        message = f"choices must be {GENERATE} or {LOGLIKELIHOOD}, not {given!r:.60}"
         place = top.file.place("metadata", CHOICES)
-        top.problems.append(Problem(what, place, f"metadata: {{choices: {GENERATE}}}"))
+        top.problems.append(
+            Problem(message, place, f"metadata: {{choices: {GENERATE}}}")
+        )
     return str(given)
 
 

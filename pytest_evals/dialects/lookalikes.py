@@ -79,13 +79,13 @@ def _foreign(path: Path, file: YamlFile) -> Lookalike | None:
     found = format_of(usual(file.values))
     if found is None:
         return None
-    what, fix = f"is a gate file of {found.owner}, and its gates are not judged", ""
+    message, fix = f"is a gate file of {found.owner}, and its gates are not judged", ""
     if found.reason:
-        what += f": {found.reason}"
+        message += f": {found.reason}"
     else:
         shown = shlex.quote(os.path.relpath(path))
         fix = f"python -m pytest_evals convert {shown} -o evals"
-    return Lookalike(Problem(what, Place(path, 1), fix), is_error=False)
+    return Lookalike(Problem(message, Place(path, 1), fix), is_error=False)
 
 
 def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
@@ -99,9 +99,9 @@ def _resembling(path: Path, file: YamlFile, raw: bytes) -> Lookalike | None:
         return Lookalike(problem, found.is_error)
     if below := _below(file.values):
         key, found = below
-        what = f"looks like {found}, but its keys are below {key!r}"
+        message = f"looks like {found}, but its keys are below {key!r}"
         fix = "move them to the start of the line"
-        return Lookalike(Problem(what, file.place(key), fix), is_error=True)
+        return Lookalike(Problem(message, file.place(key), fix), is_error=True)
     return None
 
 
@@ -131,8 +131,8 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
     name."""
     name = f"{path.name.partition('.')[0]}.yaml"
     if YAML_NAME.match(path.name) and dialect(raw) is not None:
-        what = "looks like an eval file, but its name does not end in .yaml"
-        return Problem(what, Place(path), f"rename it to {name}")
+        message = "looks like an eval file, but its name does not end in .yaml"
+        return Problem(message, Place(path), f"rename it to {name}")
     load = tomllib.loads if path.suffix.lower() == ".toml" else None
     load = json.loads if text.lstrip().startswith("{") else load
     try:
@@ -153,9 +153,9 @@ def _misnamed(path: Path, raw: bytes, text: str) -> Problem | None:
     place = Place(path, text.count("\n", 0, gates.start() if gates else 0) + 1)
     if found.kind is None:
         return Problem(f"looks like {found}, {_ONLY_GATES_FILES}", place, _RENAME)
-    what = f"looks like {found}, but its name does not end in .yaml"
+    message = f"looks like {found}, but its name does not end in .yaml"
     fix = f"write it as YAML in {name}" if load else f"rename it to {name}"
-    return Problem(what, place, fix)
+    return Problem(message, place, fix)
 
 
 def _lost(path: Path, fault: Problem, text: str) -> Problem | None:
@@ -165,9 +165,9 @@ def _lost(path: Path, fault: Problem, text: str) -> Problem | None:
         return None
     if lost := _unreadable(fault, text):
         return lost.problem
-    what = f"looks like a gates file, but cannot be read: {fault.what}"
+    message = f"looks like a gates file, but cannot be read: {fault.message}"
     is_lost = is_gates and GATE_TEXT.search(text)
-    return Problem(what, fault.where, fault.fix) if is_lost else None
+    return Problem(message, fault.where, fault.fix) if is_lost else None
 
 
 _ONLY_GATES_FILES = f"but only {' and '.join(GATES_FILES)} are read"
@@ -178,15 +178,15 @@ def _fault(found: Resemblance, file: YamlFile) -> tuple[str, str, str]:
     """Return the error, its key and the fix."""
     kind, values, stem = found.kind, file.values, file.path.stem
     if kind is None and file.path.name in GATES_FILES:
-        what = "which is read with the tasks in its folder and below, not on its own"
-        return what, "gates", f"run {Place(file.path.parent)}"
+        message = "which is read with the tasks in its folder and below, not on its own"
+        return message, "gates", f"run {Place(file.path.parent)}"
     if kind is None:
         return _ONLY_GATES_FILES, "gates", _RENAME
     name = next(iter(kind.needs))[0]
     for group, (key, near) in found.missing.items():
         if near:
-            what = f"which has no key {near!r}; did you mean {key!r}?"
-            return what, near, f"write {key}: in place of {near}:"
+            message = f"which has no key {near!r}; did you mean {key!r}?"
+            return message, near, f"write {key}: in place of {near}:"
         return f"but it has no {key!r} key", name, kind.needs[group].format(stem)
     return _type_fault(kind, values, name, stem)
 
@@ -196,21 +196,23 @@ def _type_fault(
 ) -> tuple[str, str, str]:
     value, members = values.get(name), values.get("task")
     if kind is TASK and isinstance(value, list):
-        what = "but 'task' is a list: a file with several tasks is a group"
-        return what, name, f"group: {stem}"
+        message = "but 'task' is a list: a file with several tasks is a group"
+        return message, name, f"group: {stem}"
     if kind in (TASK, GROUP) and not (value and isinstance(value, str)):
-        what = f"but {name!r} is {described(value) if value else 'empty'}, not a name"
-        return what, name, f"{name}: {stem}"
+        message = (
+            f"but {name!r} is {described(value) if value else 'empty'}, not a name"
+        )
+        return message, name, f"{name}: {stem}"
     if kind is GROUP and not (members and isinstance(members, list | str)):
         shown = described(members) if members else "empty"
-        what = f"but 'task' is {shown}, not a list of its members"
-        return what, "task", kind.needs["task",]
+        message = f"but 'task' is {shown}, not a list of its members"
+        return message, "task", kind.needs["task",]
     foreign = [key for key in FOREIGN_KEYS if kind is EVAL and key in values]
     if foreign:
-        what = f"which has no key {foreign[0]!r}"
-        return what, foreign[0], "remove it, or move it below metadata:"
-    what = f"but {name!r} does not begin its line, or its value is not on that line"
-    return what, name, f"{name}: …"
+        message = f"which has no key {foreign[0]!r}"
+        return message, foreign[0], "remove it, or move it below metadata:"
+    message = f"but {name!r} does not begin its line, or its value is not on that line"
+    return message, name, f"{name}: …"
 
 
 def _unreadable(fault: Problem, text: str) -> Lookalike | None:
@@ -219,8 +221,8 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
     its outermost keys, inner ones with gates, or all its keys."""
 
     def lost(found: Resemblance, fix: str = "", *, is_error: bool = True) -> Lookalike:
-        what = f"looks like {found}, but cannot be read: {fault.what}"
-        return Lookalike(Problem(what, fault.where, fix or fault.fix), is_error)
+        message = f"looks like {found}, but cannot be read: {fault.message}"
+        return Lookalike(Problem(message, fault.where, fix or fault.fix), is_error)
 
     with suppress(yaml.YAMLError, RecursionError):
         entries = yaml.load(text, yaml.BaseLoader)

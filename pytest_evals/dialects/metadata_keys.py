@@ -67,15 +67,15 @@ def _entries(metadata: object) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(metadata)
 
 
-def _is_similar(name: str, own: str) -> bool:
+def _is_similar(name: str, known: str) -> bool:
     """Return whether two names differ in case, non-letters, plural, surrounding words,
     or by one missing, additional or transposed letter."""
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)  # qualityGates
     words = re.sub(r"[^a-z]+", "_", split.casefold()).strip("_")
-    stem = own.removesuffix("s")
+    stem = known.removesuffix("s")
     if re.search(rf"(?:^|_){stem}s?(?:_|$)", words):
         return True
-    letters_, own_letters = words.replace("_", ""), own.replace("_", "")
+    letters_, own_letters = words.replace("_", ""), known.replace("_", "")
     return letters_ in (own_letters, stem.replace("_", "")) or letters_ in _typos(
         own_letters
     )

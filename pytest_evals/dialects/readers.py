@@ -51,9 +51,9 @@ def _refusal(path: Path) -> Problem:
 
     if path.is_file() and (ignored := lookalike(path)):
         return ignored.problem
-    what = "file not found" if not path.is_file() else "this is not an eval file"
+    message = "file not found" if not path.is_file() else "this is not an eval file"
     fix = "name files with tasks or groups, or folders that contain some"
-    return Problem(what, Place(path), fix)
+    return Problem(message, Place(path), fix)
 
 
 def ignored_files(folder: Path) -> Iterator[Lookalike]:

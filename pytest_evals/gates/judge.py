@@ -122,8 +122,8 @@ def _check_number(metric: MetricResult) -> None:
     if not math.isfinite(value):
         raise InvalidGateError(f"the value is {value}, not a finite number")
     if ends is not None and not ends[0] <= value <= ends[1]:
-        what = f"the value {figure(value)} is outside of its range [{ends[0]:g}, "
-        raise InvalidGateError(f"{what}{ends[1]:g}]")
+        message = f"the value {figure(value)} is outside of its range [{ends[0]:g}, "
+        raise InvalidGateError(f"{message}{ends[1]:g}]")
 
 
 def _check_keys(gate: Gate, metric: MetricResult) -> None:

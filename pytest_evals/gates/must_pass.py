@@ -111,8 +111,8 @@ def _is_correct(score: Score, value: object) -> bool:
 
 def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict:
     rule = _rule(gate)
-    what = f"not correct{rule}" if rule else "wrong"
-    reason = f"{len(wrong)} of {plural(n, 'document')} {what}: "
+    message = f"not correct{rule}" if rule else "wrong"
+    reason = f"{len(wrong)} of {plural(n, 'document')} {message}: "
     reason += _listed([state.name + state.n_correct for state in wrong])
     reason += _once(wrong)
     if others:

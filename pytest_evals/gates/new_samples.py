@@ -107,8 +107,10 @@ def _predicted(holding: range, count: int, n: int) -> float:
     from scipy.special import betaln
 
     k, a, b = np.array(holding), count + 1, n - count + 1
-    ways = -betaln(k + 1, n - k + 1) - math.log(n + 1)
-    return float(np.exp(ways + betaln(k + a, n - k + b) - betaln(a, b)).sum())
+    log_combinations = -betaln(k + 1, n - k + 1) - math.log(n + 1)
+    return float(
+        np.exp(log_combinations + betaln(k + a, n - k + b) - betaln(a, b)).sum()
+    )
 
 
 def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
@@ -183,8 +185,8 @@ def weakness_notes(
         if least > n:
             is_unknown = any(one.startswith(UNKNOWN_RANGE) for one in estimate.notes)
             offer = "" if is_unknown else offer_of_assumption(gate, margin, width)
-            what = "a model that changes no answer passes only from"
-            yield f"{LOW_POWER}: {what} {least:,} documents on, not with {n:,}{offer}"
+            why = "a model that changes no answer passes only from"
+            yield f"{LOW_POWER}: {why} {least:,} documents on, not with {n:,}{offer}"
             return
     power = power or _observed_power(gate, estimate, margin)
     if power is None or power.passes >= POWER:

@@ -177,8 +177,8 @@ def _of_task(
     scored: dict[int, Score] = {}
     lost, absent, excluded = [], [], []
     for record in result.records:
-        own = (s for s in record.scores if s.metric == name and s.filter == filter_)
-        score = next(own, None)
+        matches = (s for s in record.scores if s.metric == name and s.filter == filter_)
+        score = next(matches, None)
         if record.excluded:
             excluded.append(record.index)
         elif record.error or (score is not None and score.unscored):
@@ -289,9 +289,9 @@ def _of_group(
         name = task.task.name
         try:
             shared, reference, about = _with_reference(gate, task, find)
-            for own in task.metrics:
-                if own.key == metric.key:
-                    seen[name] = _of_task(gate, own, shared, reference)
+            for task_metric in task.metrics:
+                if task_metric.key == metric.key:
+                    seen[name] = _of_task(gate, task_metric, shared, reference)
         except InvalidGateError as error:
             raise error.of_task(name) from error
         notes |= dict.fromkeys(f"{name}: {note}" for note in about)

@@ -300,9 +300,9 @@ def _never(gate: Gate, n: int) -> str:
     """Why a gate can never pass, or never fail, with this number of documents."""
     for bound in gate.bounds:
         edge = float(bound.value)
-        for inner, what in ((edge, "correct"), (1 - edge, "wrong")):
-            does = "pass" if (what == "correct") == bound.is_lower else "fail"
-            text = f"not even {plural(n, f'{what} answer')} would make it {does}"
+        for inner, message in ((edge, "correct"), (1 - edge, "wrong")):
+            does = "pass" if (message == "correct") == bound.is_lower else "fail"
+            text = f"not even {plural(n, f'{message} answer')} would make it {does}"
             if inner >= 1:
                 never = "nor any number of them: new samples are never that certain"
                 return f"{text}, {never}"

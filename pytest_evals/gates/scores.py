@@ -190,11 +190,11 @@ def _numbers(
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not limits[0] <= number <= limits[1] or math.isinf(number):
-            what = f"is {value!r}, outside of range={limits!r}\n  fix: pass "
-            what += "range=(lowest, highest), or range=None if scores are unbounded"
+            message = f"is {value!r}, outside of range={limits!r}\n  fix: pass "
+            message += "range=(lowest, highest), or range=None if scores are unbounded"
             if not math.isfinite(number):
-                what = f"must be a finite number or None, not {value!r}"
-            raise OptionError(f"{name}[{position}] {what}")
+                message = f"must be a finite number or None, not {value!r}"
+            raise OptionError(f"{name}[{position}] {message}")
         numbers.append(number)
     return numbers
 
@@ -230,7 +230,7 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
         try:
             _, bound = read_condition(gate)
         except ConditionError as fault:
-            raise OptionError(f"gate: {fault.what}\n  fix: {fault.fix}") from None
+            raise OptionError(f"gate: {fault.message}\n  fix: {fault.fix}") from None
         if bound.op in (">", "<"):  # not expressible as a mapping
             return {"text": gate}
         return {"min" if bound.op == ">=" else "max": str(bound.value)}
@@ -240,8 +240,10 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
         )
     for key in ("when", "model"):
         if key in gate:
-            what = f"{key} needs the model and machine of a run, so judge() cannot use "
-            raise OptionError(f"{what}it\n  fix: remove {key} from the gate")
+            message = (
+                f"{key} needs the model and machine of a run, so judge() cannot use "
+            )
+            raise OptionError(f"{message}it\n  fix: remove {key} from the gate")
     entry = {key: value for key, value in gate.items() if key not in _OWNERS}
     if has_baseline and any(key in entry for key in MARGIN_KEYS):
         entry.setdefault("baseline", "baseline")

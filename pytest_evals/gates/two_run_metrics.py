@@ -178,13 +178,13 @@ def _read(compact: str) -> TopLogprobs:
     try:
         return read_top_logprobs(json.loads(compact))
     except (TypeError, ValueError) as error:
-        what = "the top_logprobs of a document in the baseline are damaged"
-        raise InvalidGateError(f"{what}: {error}") from None
+        message = "the top_logprobs of a document in the baseline are damaged"
+        raise InvalidGateError(f"{message}: {error}") from None
 
 
 def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str:
     """Why no document can be compared, with the fix."""
-    what = {
+    message = {
         "kl": "log-likelihoods of two or more choices",
         "agreement": "an answer",
         "flips": "a correct or wrong result",
@@ -197,8 +197,8 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
                 "kl needs; hf: models and openai: servers with logprobs do (not with "
                 "beam search, nor in dialogues)"
             )
-            again = "; --evals-cache=refresh sends requests again whose stored "
-            return why if reference.fix else f"{why}{again}responses have none"
+            refresh = "; --evals-cache=refresh sends requests again whose stored "
+            return why if reference.fix else f"{why}{refresh}responses have none"
         fix = reference.fix or (
             f"save it again with this gate: --evals-save-baseline={reference.baseline}"
         )
@@ -206,7 +206,7 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
             f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
             f"which kl needs; {fix}"
         )
-    return f"no document has {what} in both this run and {reference.baseline!r}"
+    return f"no document has {message} in both this run and {reference.baseline!r}"
 
 
 def divergence(old: Sequence[float], new: Sequence[float]) -> float:

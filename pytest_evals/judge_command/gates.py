@@ -151,8 +151,8 @@ def _assigned(
     having = [one for one in named if any(m == gate.metric for m, _ in keys[one])]
     if not having:
         known = sorted({metric for one in named for metric, _ in keys[one]})
-        what = f"no document has the metric {gate.metric!r}"
-        raise OptionError(_at(gate, what + suggestion(gate.metric, known)))
+        message = f"no document has the metric {gate.metric!r}"
+        raise OptionError(_at(gate, message + suggestion(gate.metric, known)))
     for task in having:
         _check_filter(gate, task, [f for m, f in keys[task] if m == gate.metric])
         yield replace(gate, task=task)
@@ -161,16 +161,16 @@ def _assigned(
 def _check_filter(gate: Gate, task: str, filters: Sequence[str]) -> None:
     if gate.filter and gate.filter not in filters:
         hint = suggestion(gate.filter, filters)
-        what = f"unknown filter {gate.filter!r} of {task}/{gate.metric}{hint}"
-        raise OptionError(_at(gate, what))
+        message = f"unknown filter {gate.filter!r} of {task}/{gate.metric}{hint}"
+        raise OptionError(_at(gate, message))
     if not gate.filter and len(filters) > 1:
         choices = ", ".join(f"{gate.metric},{one}" for one in filters)
-        what = f"{task}/{gate.metric} has {len(filters)} filters"
-        raise OptionError(_at(gate, f"{what}\n  fix: name one of {choices}"))
+        message = f"{task}/{gate.metric} has {len(filters)} filters"
+        raise OptionError(_at(gate, f"{message}\n  fix: name one of {choices}"))
 
 
-def _at(gate: Gate, what: str) -> str:
-    return f"{gate.source}: {gate.text}: {what}"
+def _at(gate: Gate, message: str) -> str:
+    return f"{gate.source}: {gate.text}: {message}"
 
 
 def tasks_of_groups(run: EarlierRun) -> dict[str, list[str]]:

@@ -96,7 +96,9 @@ class ColumnPairs:
         self._pairs = [(old, at) for at, old in enumerate(found) if old is not None]
         added = [run.ids[at] for at, old in enumerate(found) if old is None]
         kinds = ((added, "added"), ([*known], "removed"))
-        self._changes = tuple(f"{counted(ids)} {what}" for ids, what in kinds if ids)
+        self._changes = tuple(
+            f"{counted(ids)} {message}" for ids, message in kinds if ids
+        )
 
     @property
     def _overlap(self) -> Overlap | None:

@@ -58,11 +58,11 @@ def judged(
     tasks: dict[str, TaskResult] = {}
     for name in run.tasks:
         above = {name, *(one for one, below in groups.items() if name in below)}
-        own = [gate for gate in gates if gate.task in above]
+        gates_above = [gate for gate in gates if gate.task in above]
         read = partial(task_result, run)
         if isinstance(run, ColumnRun):
             read = partial(run.result, shown=pairs.shown if pairs else ())
-        results[name] = tasks[name] = read(name, own, span)
+        results[name] = tasks[name] = read(name, gates_above, span)
     for name, below in groups.items():
         results[name] = group_result(run, name, {one: tasks[one] for one in below})
     find = pairs.reference if pairs is not None else no_reference

@@ -279,15 +279,15 @@ def _hub(name: str) -> Any:
     try:
         import huggingface_hub
     except ImportError:
-        what = "a prefetched suite"
-        raise MissingExtraError(what, "huggingface_hub", "data") from None
+        message = "a prefetched suite"
+        raise MissingExtraError(message, "huggingface_hub", "data") from None
     return getattr(huggingface_hub, name)
 
 
 def _fault(repository: Repository, error: Exception) -> ModelError:
     kind, name, revision = repository
-    what = f"{kind} {name!r}{f' at {revision!r}' if revision else ''}"
+    message = f"{kind} {name!r}{f' at {revision!r}' if revision else ''}"
     if is_unreachable(error):
-        return ModelError(f"{what}: the Hub cannot be reached, or refuses access")
+        return ModelError(f"{message}: the Hub cannot be reached, or refuses access")
     first = str(error).strip().partition("\n")[0]
-    return ModelError(f"{what}: {first or type(error).__name__}")
+    return ModelError(f"{message}: {first or type(error).__name__}")

@@ -28,8 +28,8 @@ def check_folder(target: str, needed: str = "config.json") -> None:
     ``OptionError`` has the nearest thing that exists."""
     if not is_local(target):
         if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
-            what = "is neither a folder nor a valid name on the Hub (owner/name)"
-            raise OptionError(f"{target!r} {what}")
+            message = "is neither a folder nor a valid name on the Hub (owner/name)"
+            raise OptionError(f"{target!r} {message}")
         return
     path = Path(os.path.expanduser(target))
     if not os.path.exists(path):

@@ -214,8 +214,8 @@ def _top_logprobs(where: str, found: Mapping[str, Any]) -> TopLogprobs:
     try:
         return read_top_logprobs(found.get(TOP_LOGPROBS, ()))
     except (TypeError, ValueError):
-        what = "top_logprobs is a list of [token, {token: log-probability, …}]"
-        raise OptionError(f"{where}: {what}") from None
+        message = "top_logprobs is a list of [token, {token: log-probability, …}]"
+        raise OptionError(f"{where}: {message}") from None
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

@@ -312,11 +312,11 @@ class Arguments:
         try:
             found = json.loads(value)
         except (ValueError, RecursionError) as error:
-            what = f"the {self.kind} model's {name} is not JSON: {error}"
-            raise OptionError(what) from None
+            message = f"the {self.kind} model's {name} is not JSON: {error}"
+            raise OptionError(message) from None
         if not isinstance(found, dict):
-            what = f"the {self.kind} model's {name} is not a JSON object: {value!r}"
-            raise OptionError(what)
+            message = f"the {self.kind} model's {name} is not a JSON object: {value!r}"
+            raise OptionError(message)
         return found
 
 

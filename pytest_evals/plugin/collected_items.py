@@ -27,8 +27,10 @@ def documents_of_named_gates(
     return [
         document
         for session in session_of(config).all
-        for own in [_own(items, session)]
-        for document in _lacking(session, _tasks_of(session, _gates(own)), own, own)
+        for named in [_own(items, session)]
+        for document in _lacking(
+            session, _tasks_of(session, _gates(named)), named, named
+        )
     ]
 
 

@@ -109,10 +109,10 @@ def make_lazy(items: list[pytest.Item]) -> None:
     items[:] = lazy
 
 
-def create_own(items: list[pytest.Item], own: Sequence[int]) -> list[pytest.Item]:
+def create_own(items: list[pytest.Item], indices: Sequence[int]) -> list[pytest.Item]:
     """Return the items of this worker, and create those that are lazy."""
     by_task: dict[PendingDocuments, list[int]] = {}
-    for position in own:
+    for position in indices:
         item: Any = items[position]
         if isinstance(item, LazyDocument):
             by_task.setdefault(item.pending, []).append(position)
@@ -120,4 +120,4 @@ def create_own(items: list[pytest.Item], own: Sequence[int]) -> list[pytest.Item
         documents = pending.created([str(items[n]) for n in positions])
         for position, document in zip(positions, documents, strict=True):
             items[position] = document
-    return [items[position] for position in own]
+    return [items[position] for position in indices]

@@ -252,7 +252,7 @@ class EvalNode(TaskFile):
             for scorer in scorers:
                 scorer.values[name] = value
 
-    def fixture_scope(self, name: str, what: str) -> str:
+    def fixture_scope(self, name: str, user: str) -> str:
         """The scope of a fixture; refuse one that does not exist or has parameters."""
         if name == "request":
             return "function"
@@ -260,21 +260,21 @@ class EvalNode(TaskFile):
         definitions = manager.getfixturedefs(name, self)
         if not definitions:
             self.refuse(
-                f"{what} uses the fixture {name!r}, which does not exist"
-                + did_you_mean(name, ARGUMENTS if "scorer" in what else ()),
+                f"{user} uses the fixture {name!r}, which does not exist"
+                + did_you_mean(name, ARGUMENTS if "scorer" in user else ()),
                 "list the fixtures: pytest --fixtures",
             )
         assert definitions is not None
         if definitions[-1].params is not None:
             self.refuse(
-                f"{what} uses the fixture {name!r}, which has parameters",
+                f"{user} uses the fixture {name!r}, which has parameters",
                 "yield a case for each parameter",
             )
         return str(definitions[-1].scope)
 
-    def refuse(self, what: str, fix: str = "") -> None:
+    def refuse(self, message: str, fix: str = "") -> None:
         """Raise a problem of this eval."""
-        problem = Problem(f"{self.eval.name}: {what}", self.eval.place, fix)
+        problem = Problem(f"{self.eval.name}: {message}", self.eval.place, fix)
         raise TaskFileError([problem])
 
 

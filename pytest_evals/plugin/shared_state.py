@@ -162,8 +162,10 @@ class SessionWarnings:
         workers."""
         from pytest_evals.prompts.document_warnings import merge_warnings
 
-        own = self._run.inference.warnings.texts()
-        return merge_warnings([*own, *self.unsendable, *self._texts_of_workers()])
+        of_inference = self._run.inference.warnings.texts()
+        return merge_warnings(
+            [*of_inference, *self.unsendable, *self._texts_of_workers()]
+        )
 
     def _texts_of_workers(self) -> Iterator[str]:
         for _, texts in sorted(self.of_workers.items()):

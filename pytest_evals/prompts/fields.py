@@ -164,8 +164,8 @@ def _column_reader(field: Field) -> Reader:
         try:
             return row[field.spec]
         except KeyError:
-            what = f"{field.key}: this row has no column {field.spec!r}"
-            raise FieldError(what, field.place) from None
+            message = f"{field.key}: this row has no column {field.spec!r}"
+            raise FieldError(message, field.place) from None
 
     return read
 
@@ -195,7 +195,7 @@ def _template_reader(
             fault = template_fault(field.key, template, row, error)
             kind = ColumnError if fault.is_column else FieldError
             cause = None if fault.is_column else error
-            found = kind(fault.what, field.place, fault.fix)
+            found = kind(fault.message, field.place, fault.fix)
             found.column = fault.column
             raise found from cause
 
@@ -212,15 +212,15 @@ def template_warnings(field: Field) -> Sequence[str]:
     values but in single braces, which are sent as they are."""
     text = field.spec if isinstance(field.spec, str) else ""
     if "{{" not in text and (found := _SINGLE_BRACES.search(text)):
-        what = f"{field.key}: {found[0]!r} is sent as it is"
+        message = f"{field.key}: {found[0]!r} is sent as it is"
         fix = f"write {{{{ {found[1]} }}}} to insert a value"
-        return (f"{field.place}: {what}; {fix}",)
+        return (f"{field.place}: {message}; {fix}",)
     found = _COMMENT.search(text)
     if found is None:
         return ()
     shown = abbreviated(found[0], 40)
-    what = f"{field.key}: {shown!r} is a comment of the template and is not sent"
-    return (f"{field.place}: {what}; to send it, write {{{{ '{{#' }}}} for {{#",)
+    message = f"{field.key}: {shown!r} is a comment of the template and is not sent"
+    return (f"{field.place}: {message}; to send it, write {{{{ '{{#' }}}} for {{#",)
 
 
 def _rows_below(row: Row, name: str) -> str:
@@ -233,7 +233,7 @@ def _rows_below(row: Row, name: str) -> str:
 class TemplateFault(NamedTuple):
     """Why a template cannot be rendered."""
 
-    what: str
+    message: str
     fix: str = ""
     is_column: bool = False  # whether the reason is a missing column
     column: str = ""  # its name
@@ -258,12 +258,12 @@ def template_fault(
         if not missing:
             return TemplateFault(f"{key}: {error}")
         hint = did_you_mean(missing[0], columns)
-        what = f"{key} uses {missing[0]!r}, which is not a column{hint}"
-        return TemplateFault(what, fix, is_column=True, column=missing[0])
+        message = f"{key} uses {missing[0]!r}, which is not a column{hint}"
+        return TemplateFault(message, fix, is_column=True, column=missing[0])
     if isinstance(error, ValueError) and template.text.isidentifier():
         hint = did_you_mean(template.text, columns)
-        what = f"{key}: unknown column {template.text!r}{hint}"
-        return TemplateFault(what, fix, is_column=True)
+        message = f"{key}: unknown column {template.text!r}{hint}"
+        return TemplateFault(message, fix, is_column=True)
     ours = type(error) is ValueError or isinstance(error, EvalsError)
     name = "" if ours else f"{type(error).__name__}: "
     return TemplateFault(

@@ -64,7 +64,7 @@ class SamplingResult(NamedTuple):
 def check_overrides(overrides: Mapping[str, Any]) -> None:
     """Check generation arguments of the command line before any task is read. Raises
     OptionError if an argument is invalid; the message names the option."""
-    faults = [fault.what for fault in argument_errors(overrides)]
+    faults = [fault.message for fault in argument_errors(overrides)]
     if faults:
         raise OptionError(f"{_OPTION}: {'; '.join(faults)}")
     try:
@@ -101,7 +101,7 @@ def read_sampling(
     max_tokens = lengths.get(winner, 256)
     converted = {k: merged.get(k) for k in ("do_sample", "temperature")}
     for error in argument_errors({winner: max_tokens, **converted}):
-        raise EvalsError(error.what)
+        raise EvalsError(error.message)
     temperature = _temperature(merged, warnings)
     if temperature == 0:
         merged = {k: v for k, v in merged.items() if k not in _ONLY_SAMPLING}
@@ -116,8 +116,8 @@ def _stop(until: Any, warnings: list[str]) -> tuple[str, ...]:
     texts = [] if until is None else until if isinstance(until, list) else [until]
     for text in texts:
         if not isinstance(text, str):
-            what = f"until: a stop string must be a string, not {text!r}"
-            raise EvalsError(f"{what}; quote it")
+            message = f"until: a stop string must be a string, not {text!r}"
+            raise EvalsError(f"{message}; quote it")
     if "" in texts:
         warnings.append(
             "until: an empty stop string is ignored; lm-eval's hf model stops after "
@@ -156,10 +156,10 @@ similarity of 0.7 to ``max_tokens``."""
 
 
 class ArgumentError(NamedTuple):
-    """An invalid argument; ``what`` describes the error."""
+    """An invalid argument; ``message`` describes the error."""
 
     key: Any
-    what: str
+    message: str
     fix: str = ""
 
 
@@ -174,15 +174,15 @@ def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
             word = key.replace("-", "_")
             near = nearest(word, _KNOWN, _NEAR)
             if near:
-                what = f"unknown argument {key!r}; did you mean {near!r}?"
-                yield ArgumentError(key, what)
+                message = f"unknown argument {key!r}; did you mean {near!r}?"
+                yield ArgumentError(key, message)
         elif value is not None:
             fits, expected = _KNOWN[key]
             if not fits(value):
                 is_text = isinstance(value, str) and "true" not in expected
                 fix = number_fix(key, value) if is_text else ""
-                what = f"{key} must be {expected}, not {value!r}"
-                yield ArgumentError(key, what, fix)
+                message = f"{key} must be {expected}, not {value!r}"
+                yield ArgumentError(key, message, fix)
 
 
 _Kind = tuple[Callable[[Any], bool], str]

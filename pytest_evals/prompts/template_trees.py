@@ -179,9 +179,9 @@ class _Marker(NodeTransformer):
         return nodes.FilterBlock([node], _filter(None, node.lineno), lineno=node.lineno)
 
     def _uses(self, node: nodes.Node) -> bool:
-        own = {node.name} if isinstance(node, nodes.Name) else set()
+        names = {node.name} if isinstance(node, nodes.Name) else set()
         inner = {one.name for one in node.find_all(nodes.Name)}
-        return not self._names.isdisjoint(own | inner)
+        return not self._names.isdisjoint(names | inner)
 
 
 def _filter(node: nodes.Expr | None, line: int) -> nodes.Filter:

@@ -35,7 +35,7 @@ class _Use(NamedTuple):
 class TextFault(NamedTuple):
     """Why the result of a template is misleading, and how to change it."""
 
-    what: str
+    message: str
     fix: str
 
 

@@ -46,8 +46,8 @@ def tools_reader(given: Any, place: Place) -> Callable[[Row], str]:
         except FieldError:
             raise
         except DocumentError as error:
-            what, _, fix = str(error).partition("\n  fix: ")
-            raise FieldError(what, place, fix) from None
+            message, _, fix = str(error).partition("\n  fix: ")
+            raise FieldError(message, place, fix) from None
 
     return tools
 

@@ -51,8 +51,8 @@ def read_harbor(folder: Path) -> ForeignRun:
     jobs = sorted({file.parent.parent for file in files})
     if len(jobs) > 1:
         named = ", ".join(one.name for one in jobs[:_NAMED])
-        what = f"{folder}: {len(jobs)} jobs: {named}"
-        raise OptionError(f"{what}\n  fix: name the folder of one job")
+        message = f"{folder}: {len(jobs)} jobs: {named}"
+        raise OptionError(f"{message}\n  fix: name the folder of one job")
     answers = [_of_trial(file) for file in files]
     metrics = dict.fromkeys(name for one in answers for name in one.scores)
     answers = [

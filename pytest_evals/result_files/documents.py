@@ -74,10 +74,10 @@ def document_rows(
     return rows, [*_duplicates(same, "counted once"), *_duplicates(differ, "refused")]
 
 
-def _duplicates(ids: Sequence[str], what: str) -> Iterator[str]:
+def _duplicates(ids: Sequence[str], treatment: str) -> Iterator[str]:
     ids = [*dict.fromkeys(ids)]
     if ids:
-        yield f"{counted(ids)} with several rows of one id, {what}"
+        yield f"{counted(ids)} with several rows of one id, {treatment}"
 
 
 def _row(position: int, found: Sequence[GradedAnswer]) -> dict[str, Any]:

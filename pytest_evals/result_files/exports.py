@@ -71,7 +71,7 @@ def write_lm_eval(run: EarlierRun, folder: Path) -> Path:
         for name, one in results["results"].items()
         if name in members or name in run.tasks
     }
-    groups = {name: numbers[name] for name, own in members.items() if own}
+    groups = {name: numbers[name] for name, names in members.items() if names}
     known = {**results, "results": numbers, **({"groups": groups} if groups else {})}
     write_json(path, {key: known[key] for key in _RESULTS if key in known})
     return path
@@ -96,7 +96,9 @@ def _lines(
             continue
         found = {key: row.get(key, other) for key, other in _SAMPLE.items()}
         filter_ = str(found["filter"])
-        names = row.get("metrics") or [m for m, _, own in keys if own == filter_]
+        names = row.get("metrics") or [
+            m for m, _, filter_of_key in keys if filter_of_key == filter_
+        ]
         found["arguments"] = {
             name: {key: _argument(value, render) for key, value in request.items()}
             for name, request in found["arguments"].items()

@@ -66,8 +66,8 @@ def read_inspect(path: Path) -> ForeignRun:
         if log.get("status") not in ("success", None):
             notes.append(f"{task}: the log's status is {log['status']!r}")
     if len(models) > 1:
-        what = f"{path}: logs of {len(models)} models: {', '.join(models)}"
-        raise OptionError(f"{what}\n  fix: name the logs of one of them")
+        message = f"{path}: logs of {len(models)} models: {', '.join(models)}"
+        raise OptionError(f"{message}\n  fix: name the logs of one of them")
     packages = [_eval(log).get("packages") or {} for log in logs]
     results = {
         "model_name": next(iter(models), ""),

@@ -53,8 +53,8 @@ def read_lighteval(path: Path) -> ForeignRun:
     models = {file.parent.parent for file in files}
     if len(models) > 1:
         named = ", ".join(sorted(map(str, models)))
-        what = f"{path}: details of {len(models)} models: {named}"
-        raise OptionError(f"{what}\n  fix: name the folder of one of them")
+        message = f"{path}: details of {len(models)} models: {named}"
+        raise OptionError(f"{message}\n  fix: name the folder of one of them")
     times = sorted({_parts(file)[1] for file in files})
     files = [file for file in files if _parts(file)[1] == times[-1]]
     notes = []
@@ -135,9 +135,9 @@ def _answer(row: PlacedRow) -> GradedAnswer:
     at, fields = row
     doc, metric, response = (fields.get(k) for k in ("doc", "metric", "model_response"))
     if not isinstance(doc, Mapping) or not isinstance(metric, Mapping):
-        what = f"{at}: no columns 'doc' and 'metric'"
+        message = f"{at}: no columns 'doc' and 'metric'"
         raise OptionError(
-            f"{what}; only details of lighteval 0.10 and later can be read"
+            f"{message}; only details of lighteval 0.10 and later can be read"
         )
     response = response if isinstance(response, Mapping) else {}
     golds, choices = doc.get("gold_index"), doc.get("choices") or []

@@ -83,8 +83,8 @@ def read_lm_eval(path: Path) -> ForeignRun:
     parents = {file.parent for file in files}
     if len(parents) > 1:
         named = ", ".join(sorted(str(one.relative_to(path)) for one in parents))
-        what = f"{path}: results in {len(parents)} folders: {named}"
-        raise OptionError(f"{what}\n  fix: name one of them")
+        message = f"{path}: results in {len(parents)} folders: {named}"
+        raise OptionError(f"{message}\n  fix: name one of them")
     if not files:
         samples = _newest(samples_files(path))
         return _run(path, {}, samples, [])

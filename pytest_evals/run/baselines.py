@@ -169,8 +169,8 @@ class Baselines:
         return bool(name) and of_model(name, self._label) == self._replaced
 
     def _stored(self, name: str) -> EarlierRun | str:
-        own = own_baseline(self._base, name, self._label)
-        return _stored_run(self._base, own, self._here)
+        of_model = own_baseline(self._base, name, self._label)
+        return _stored_run(self._base, of_model, self._here)
 
     def is_missing(self, name: str) -> bool:
         """Whether no stored run has this name."""

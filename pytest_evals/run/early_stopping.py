@@ -183,10 +183,12 @@ class EarlyStopping:
 
     def _is_corrected(self, gate: Gate) -> bool:
         """Whether the full run would correct a failure for other gates."""
-        own = family_of(gate)
+        family_key = family_of(gate)
         gates = (one for run in self._suite.all() for one in run.gates)
-        family = [one for one in gates if family_of(one) == own and has_limits(one)]
-        return own is not None and has_limits(gate) and len(family) > 1
+        family = [
+            one for one in gates if family_of(one) == family_key and has_limits(one)
+        ]
+        return family_key is not None and has_limits(gate) and len(family) > 1
 
     def _before(
         self, run: TaskRun, control: str, metric: Metric | None

@@ -172,8 +172,8 @@ class Flow:
         sample, shown = None, record
         if self._has_samples:
             shown = rendered(record, render) if render else record
-            own = self._thumbnails
-            small = own.of(shown.requests) if own is not None else None
+            thumbnails = self._thumbnails
+            small = thumbnails.of(shown.requests) if thumbnails is not None else None
             sample = sample_of(shown, task, small)
         generates = any(isinstance(one, Generate) for one in record.requests)
         generates = generates or bool(record.exchanges)

@@ -222,8 +222,8 @@ class Inference:
     def machine(self, spec: str) -> Mapping[str, tuple[str, ...]]:
         """Return the names of model and machine for the conditions of gates; complete
         once a document has run."""
-        own = machine_of(self.name, spec, self.info, self.given_name)
-        return self._remote.machine or own
+        machine = machine_of(self.name, spec, self.info, self.given_name)
+        return self._remote.machine or machine
 
     def arrived(
         self, record: Record, machine: Mapping[str, tuple[str, ...]] | None = None

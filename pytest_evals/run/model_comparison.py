@@ -191,12 +191,13 @@ def _shared_rows(
     }
     return [
         found
-        for at, own in by_model[reference].items()
+        for at, reference_row in by_model[reference].items()
         if len(
             found := {
                 name: rows[at]
                 for name, rows in by_model.items()
-                if at in rows and rows[at].get("doc_hash") == own.get("doc_hash")
+                if at in rows
+                and rows[at].get("doc_hash") == reference_row.get("doc_hash")
             }
         )
         == len(sides)

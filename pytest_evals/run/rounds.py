@@ -101,11 +101,11 @@ def _end(
 ) -> None:
     """Let the tested model close what it keeps open for a document."""
     model.end(record.requests)
-    own = [one for one in record.exchanges if one.is_tested]
-    if own:
-        name = own[-1].model
+    follow_ups = [one for one in record.exchanges if one.is_tested]
+    if follow_ups:
+        name = follow_ups[-1].model
         tested = auxiliary_models(task, name) if name else model
-        tested.end([one.request for one in own])
+        tested.end([one.request for one in follow_ups])
 
 
 def _dialogue(record: Record, task: Task) -> Dialogue[Record]:

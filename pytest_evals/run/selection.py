@@ -98,8 +98,8 @@ class Selection:
         if not hint and names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             hint = f"; known: {', '.join(names[:_SHOWN])}{more}"
-        what = f"--evals-tasks: unknown task, group or tag {pattern!r}{hint}"
-        raise OptionError(f"{what}\n  fix: {fix}" if fix else what)
+        message = f"--evals-tasks: unknown task, group or tag {pattern!r}{hint}"
+        raise OptionError(f"{message}\n  fix: {fix}" if fix else message)
 
 
 _SHOWN = 20  # number of names in a message

@@ -243,8 +243,8 @@ class Suite:
         except TaskFileError as error:
             try:
                 self._ids(task, task.gates, folder)
-            except TaskFileError as own:
-                raise TaskFileError([*error.problems, *own.problems]) from error
+            except TaskFileError as group_error:
+                raise TaskFileError([*error.problems, *group_error.problems]) from error
             raise
         return gates, self._ids(task, gates, folder)
 
@@ -469,9 +469,9 @@ class Suite:
 
     def required(self, name: str) -> Required:
         """Return what the gates of a task, and of its groups, need of its documents."""
-        own = self.tasks[name].gates
+        gates_of_task = self.tasks[name].gates
         around = (self.groups[group].gates for group in self._around(name))
-        every = (gate for gates in (own, *around) for gate in gates)
+        every = (gate for gates in (gates_of_task, *around) for gate in gates)
         return required_by(every, every_count=self._keeps_repeats())
 
     def variant_of(self, name: str) -> dict[str, tuple[str, ...]]:

@@ -82,13 +82,15 @@ def start_of(level: LevelName, image: str, limits: ProgramLimits) -> ServerStart
     if level == "docker":
         command = tuple(_docker(image, limits, environment))
         return ServerStart(level=level, command=command, environment={**os.environ})
-    own = (sys.executable, "-s", "-P", "-c", _START, str(_INSIDE))
+    python = (sys.executable, "-s", "-P", "-c", _START, str(_INSIDE))
     if level == "bwrap":
-        confined = (*_bwrap(limits, environment), *own)
+        confined = (*_bwrap(limits, environment), *python)
         return ServerStart(level=level, command=confined, environment={}, one_job=True)
     if level == "off":
         environment = {**os.environ, **_ONE_THREAD}
-    return ServerStart(level=level, command=(*own, *_MODULES), environment=environment)
+    return ServerStart(
+        level=level, command=(*python, *_MODULES), environment=environment
+    )
 
 
 def _bwrap(limits: ProgramLimits, environment: Mapping[str, str]) -> Iterator[str]:

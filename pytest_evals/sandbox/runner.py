@@ -109,10 +109,10 @@ class Sandbox:
             if level in CONFINED:
                 self._idle.append(ServerConnection(start))
         except SandboxError as error:
-            what = f"the sandbox {level!r} does not work here: {error}"
+            message = f"the sandbox {level!r} does not work here: {error}"
             if level == self._requested:
-                what += f"\n  fix: {_MEND[level]}, or pass --evals-sandbox=auto"
-            raise SandboxError(what) from None
+                message += f"\n  fix: {_MEND[level]}, or pass --evals-sandbox=auto"
+            raise SandboxError(message) from None
         return start
 
     @property
@@ -145,14 +145,14 @@ class Sandbox:
     def remedy(self) -> str:
         """How programs can be allowed: with consent, or at a level that is a security
         boundary, if its program is installed or can be."""
-        ways = []
+        remedies = []
         if sys.platform == "linux" and not shutil.which("bwrap"):
-            ways.append("install bubblewrap, which isolates it")
+            remedies.append("install bubblewrap, which isolates it")
         elif self._requested in ("process", "off") and shutil.which("bwrap"):
-            ways.append("--evals-sandbox=bwrap to isolate it")
+            remedies.append("--evals-sandbox=bwrap to isolate it")
         if shutil.which("docker") or shutil.which("podman"):
-            ways.append("--evals-sandbox=docker")
-        return ", or ".join([CONSENT, *ways])
+            remedies.append("--evals-sandbox=docker")
+        return ", or ".join([CONSENT, *remedies])
 
     def run(
         self,
@@ -267,10 +267,10 @@ class Sandbox:
                 continue
             self._release(connection)
             return {**reply, "report": _report(bytes.fromhex(reply["report"]))}
-        what = "the program ended the process that supervises it"
+        message = "the program ended the process that supervises it"
         return {
             "exit": None, "reason": "supervisor", "stdout": "", "wall_s": 0.0,
-            "stderr": what, "report": None,
+            "stderr": message, "report": None,
         }  # fmt: skip
 
     def _connection(self) -> ServerConnection:

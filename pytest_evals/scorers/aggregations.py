@@ -93,8 +93,8 @@ def estimate(
             return {name: Estimate(number) for name, number in value.items()}
         stderr, method = _stderr(aggregation, read, len(values), iterations)
     except (Exception, SystemExit) as fault:  # of the user's code
-        what = f"aggregation {aggregation.name!r} of {metric!r}"
-        raise EvalsError(user_fault(what, fault)) from fault
+        message = f"aggregation {aggregation.name!r} of {metric!r}"
+        raise EvalsError(user_fault(message, fault)) from fault
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
     return Estimate(value, stderr, method)
@@ -139,8 +139,8 @@ def from_function(function: Callable[[Any], Any]) -> Aggregation:
 
 def _number(value: Any) -> float:
     if not isinstance(value, (int, float)):
-        what = f"it must return a number, or a mapping of numbers, not {value!r}"
-        raise EvalsError(what)
+        message = f"it must return a number, or a mapping of numbers, not {value!r}"
+        raise EvalsError(message)
     return float(value)
 
 
@@ -175,8 +175,8 @@ def _labels(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     golds, predictions = map(_unwrapped, _pairs(values))
     for position, pair in enumerate(zip(golds, predictions, strict=True)):
         if any(isinstance(label, (list, dict, set)) for label in pair):
-            what = f"it requires pairs of labels, but value {position} is {pair!r}"
-            raise EvalsError(what)
+            message = f"it requires pairs of labels, but value {position} is {pair!r}"
+            raise EvalsError(message)
     return golds, predictions
 
 

@@ -283,8 +283,8 @@ def similar(
     except ImportError as error:
         raise MissingExtraError("similar", "rapidfuzz", "metrics") from error
     if not 0 < threshold <= 1:
-        what = f"{name}: threshold is {threshold}, not above 0 and at most 1"
-        raise EvalsError(f"{what}\n  fix: threshold: 0.8")
+        message = f"{name}: threshold is {threshold}, not above 0 and at most 1"
+        raise EvalsError(f"{message}\n  fix: threshold: 0.8")
 
     def folded(text: str) -> str:
         return (text.casefold() if ignore_case else text).strip()
@@ -316,8 +316,8 @@ def targets_of(case: Case) -> list[str]:
     or one that is not text or a number."""
     for name in _TARGETS if case.target is None else ():
         if name in case.row:
-            what = f"the case has no target, and its row has {name!r}"
-            raise DocumentError(f"{what}\n  fix: call it target")
+            message = f"the case has no target, and its row has {name!r}"
+            raise DocumentError(f"{message}\n  fix: call it target")
     values = case.target if isinstance(case.target, list | tuple) else [case.target]
     if not values:
         raise DocumentError("the target is an empty list")

@@ -51,12 +51,12 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
             if accepts(value):
                 given.arguments[name] = read(value)
                 continue
-            what = f"{make.__name__}: {name} is {_shown(value)}, not {meaning}"
+            message = f"{make.__name__}: {name} is {_shown(value)}, not {meaning}"
             if isinstance(value, str) and "number" in meaning:
-                what += f"\n  fix: {number_fix(name, value)}"
+                message += f"\n  fix: {number_fix(name, value)}"
             if isinstance(value, list) and "any_of" in signature.parameters:
-                what += "\n  fix: any_of: [a, b], or all_of: [a, b]"
-            raise EvalsError(what)
+                message += "\n  fix: any_of: [a, b], or all_of: [a, b]"
+            raise EvalsError(message)
         try:
             return make(*given.args, **given.kwargs)
         except EvalsError as error:

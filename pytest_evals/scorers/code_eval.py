@@ -61,8 +61,8 @@ class CodeEval:
         """
         n_lists, n_tests = len(predictions), len(references)
         if n_lists != n_tests:
-            what = f"code_eval: {n_lists} lists of programs for {n_tests} tests"
-            raise EvalsError(what)
+            message = f"code_eval: {n_lists} lists of programs for {n_tests} tests"
+            raise EvalsError(message)
         sandbox = current_sandbox()
         if not self._n_imports:
             sandbox.check_consent()

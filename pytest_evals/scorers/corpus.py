@@ -70,8 +70,8 @@ def _sacrebleu_metric(name: str, language: str) -> Any:
         return CORPUS_METRICS[name](language)
     except (ImportError, RuntimeError) as error:
         library = f"sacrebleu[{language}]"
-        what = f"{name} of texts in {language!r}"
-        raise MissingExtraError(what, library, "languages") from error
+        message = f"{name} of texts in {language!r}"
+        raise MissingExtraError(message, library, "languages") from error
 
 
 class _Pair(NamedTuple):
@@ -165,21 +165,21 @@ def _pairs(values: Sequence[Any]) -> list[_Pair]:
     pairs: list[_Pair] = []
     kinds: set[tuple[bool, bool]] = set()
     for position, value in enumerate(values):
-        what = f"value {position} is {value!r:.200}"
+        message = f"value {position} is {value!r:.200}"
         if not isinstance(value, (list, tuple)) or len(value) != 2:
-            raise EvalsError(f"it requires pairs of reference and text, but {what}")
+            raise EvalsError(f"it requires pairs of reference and text, but {message}")
         references, text = value
         kinds.add((isinstance(references, str), isinstance(text, str)))
         if len(kinds) > 1:
             raise EvalsError(
                 "references must be all strings or all lists, and so must the "
-                f"generated texts; {what}, unlike the earlier ones"
+                f"generated texts; {message}, unlike the earlier ones"
             )
         if isinstance(text, (list, tuple)) and len(text) == 1:
             (text,) = text
         listed = [references] if isinstance(references, str) else references
         if not _are_references(listed) or not isinstance(text, str):
-            why = f"it compares a string with one or several strings, but {what}"
+            why = f"it compares a string with one or several strings, but {message}"
             raise EvalsError(why)
         pairs.append(_Pair(tuple(listed), text))
     return pairs

@@ -154,10 +154,10 @@ def _choices(row: Mapping[str, Any]) -> Sequence[str]:
     choices = row.get("choices")
     if isinstance(choices, (list, tuple)) and all(isinstance(c, str) for c in choices):
         return choices
-    what = "multi_choice_regex needs a column 'choices', a list of strings; "
+    message = "multi_choice_regex needs a column 'choices', a list of strings; "
     if "choices" in row:
-        raise DocumentError(f"{what}its value is {choices!r}")
-    raise DocumentError(f"{what}the row has no such column")
+        raise DocumentError(f"{message}its value is {choices!r}")
+    raise DocumentError(f"{message}the row has no such column")
 
 
 @cache

@@ -48,7 +48,7 @@ class FilterStep:
 class _Built(NamedTuple):
     name: str
     filter: Filter
-    own: bool = False  # whether it is a custom filter
+    is_custom: bool = False  # whether it is a custom filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Pipeline:
     @property
     def is_own(self) -> bool:
         """Whether the pipeline has a custom filter."""
-        return any(step.own for step in self.steps)
+        return any(step.is_custom for step in self.steps)
 
     def apply_all(
         self, responses: Sequence[Sequence[Any]], rows: Sequence[Mapping[str, Any]]
@@ -87,8 +87,8 @@ class Pipeline:
                         "requests; it must return one for each request"
                     )
             except (Exception, SystemExit) as fault:
-                what = f"filter {step.name!r} of pipeline {self.name!r}"
-                raise DocumentError(user_fault(what, fault)) from fault
+                message = f"filter {step.name!r} of pipeline {self.name!r}"
+                raise DocumentError(user_fault(message, fault)) from fault
             current = filtered
         return tuple(current)
 

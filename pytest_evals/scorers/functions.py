@@ -101,8 +101,8 @@ class FunctionScorer:
         """Return the score of an answer. ``started``: the function's result, if
         :meth:`start` started it. Raises DocumentError if the function raised an
         exception, with its file and line; or it returned something else."""
-        what = f"scorer {self.name!r}"
-        with UserCode(what):
+        message = f"scorer {self.name!r}"
+        with UserCode(message):
             if started is not None:
                 value = _finished(started)
             else:
@@ -112,8 +112,8 @@ class FunctionScorer:
         try:
             score = score_of_value(value, answer)
         except DocumentError as error:
-            raise DocumentError(f"{what}: {error}") from None
-        _check_range(score.value, self.limits, what)
+            raise DocumentError(f"{message}: {error}") from None
+        _check_range(score.value, self.limits, message)
         return replace(score, metric=self.name)
 
     def _fixture_values(self) -> Mapping[str, Any]:
@@ -125,13 +125,13 @@ class FunctionScorer:
         return {one: self.values[one] for one in self.fixtures}
 
 
-def _check_range(value: Any, limits: tuple[float, float] | None, what: str) -> None:
+def _check_range(value: Any, limits: tuple[float, float] | None, label: str) -> None:
     if limits is None or not isinstance(value, (int, float)):
         return
     low, high = limits
     if not low <= value <= high:
         raise DocumentError(
-            f"{what} returned {value:g}, outside of its range [{low:g}, {high:g}]"
+            f"{label} returned {value:g}, outside of its range [{low:g}, {high:g}]"
         )
 
 

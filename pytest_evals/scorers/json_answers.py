@@ -88,12 +88,12 @@ def no_constant(name: str) -> None:
 
 def schema_file(path: Path) -> Any:
     """Read a schema. Raises EvalsError if it does not exist or is not JSON."""
-    what = f"json: the schema {Place(path)}"
+    message = f"json: the schema {Place(path)}"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EvalsError(
-            f"{what} does not exist{similar_file(path)}\n"
+            f"{message} does not exist{similar_file(path)}\n"
             "  fix: write its path relative to the eval's file"
         ) from None
     except json.JSONDecodeError as error:
@@ -104,7 +104,7 @@ def schema_file(path: Path) -> Any:
             '  fix: write a JSON schema, such as {"type": "object"}'
         ) from None
     except (OSError, ValueError) as error:
-        raise EvalsError(f"{what} cannot be read: {error}") from None
+        raise EvalsError(f"{message} cannot be read: {error}") from None
 
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
@@ -127,11 +127,11 @@ def validator(schema: Any, name: str = "") -> Callable[[Any], str]:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
         way = "".join(f".{step}" for step in error.absolute_path)
-        what = f"json: invalid JSON Schema{name and f' {name}'}, ${way}: "
+        message = f"json: invalid JSON Schema{name and f' {name}'}, ${way}: "
         if way.endswith(".type") and isinstance(error.instance, str):
-            what += unknown_name("type", error.instance, _TYPES)
-            raise EvalsError(what) from None
-        raise EvalsError(what + error.message) from None
+            message += unknown_name("type", error.instance, _TYPES)
+            raise EvalsError(message) from None
+        raise EvalsError(message + error.message) from None
     validator = kind(schema)
 
     def fault_of(value: Any) -> str:

@@ -71,8 +71,8 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
     label = _matching(value, labels) if labels else _bare(value)
     if label is None:
         expected = ", ".join(map(repr, labels))
-        what = f"the judge's reply is not one of {expected}: {_shown(reply)}"
-        raise DocumentError(what)
+        message = f"the judge's reply is not one of {expected}: {_shown(reply)}"
+        raise DocumentError(message)
     return JudgeLabel(label, _metadata(reply, found))
 
 
@@ -88,8 +88,8 @@ def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
     if math.isnan(grade):
         raise DocumentError(f"the judge's reply has no score: {_shown(reply)}")
     if not least <= grade <= most:
-        what = f"the judge's score {grade:g} is not between {least:g} and {most:g}"
-        raise DocumentError(what)
+        message = f"the judge's score {grade:g} is not between {least:g} and {most:g}"
+        raise DocumentError(message)
     return JudgeLabel(grade, _metadata(reply, found))
 
 
@@ -134,8 +134,8 @@ def read_values(
     verdicts = {verdict(found.get(key)) for key in keys} if found else set()
     one = verdicts.pop() if are_verdicts and len(verdicts) == 1 else None
     if found is not None and _is_quoted(_spoken(reply), found, keys, one):
-        what = "the text around the reply's object may contradict it"
-        raise DocumentError(f"{what}: {_shown(reply)}")
+        message = "the text around the reply's object may contradict it"
+        raise DocumentError(f"{message}: {_shown(reply)}")
     word = _bare(_spoken(reply))
     if found is None and len(keys) == 1 and len(word.split()) == 1:
         return {keys[0]: word}

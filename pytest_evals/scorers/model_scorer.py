@@ -181,8 +181,8 @@ def asked_again(
         Message("assistant", reply.text or "(empty)"),
         Message("user", f"Your reply cannot be used: {fault}. {instructions}"),
     )
-    again = replace(request, prompt=messages)
-    (reply,) = yield (ReadAsk(role, again, read),)
+    repeated = replace(request, prompt=messages)
+    (reply,) = yield (ReadAsk(role, repeated, read),)
     return read(reply)
 
 

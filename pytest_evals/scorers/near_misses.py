@@ -141,8 +141,10 @@ def near_misses(
     if constant:
         return [constant]
     return [
-        _with_remedy(f"{n:,} of {len(wrong):,} wrong answers {what}", names, remedies)
-        for names, what, n in _causes(answers, wrong)
+        _with_remedy(
+            f"{n:,} of {len(wrong):,} wrong answers {message}", names, remedies
+        )
+        for names, message, n in _causes(answers, wrong)
     ][:MAX_LINES]
 
 
@@ -219,8 +221,8 @@ def _constant(answers: Sequence[Answer]) -> Iterator[str]:
     (text,), (choice,) = texts, choices
     if text is not None and n >= _ALIKE:
         shown = repr(abbreviated(text, 40))
-        what = f"are {shown}" if text.strip() else "are empty"
-        yield f"all {n:,} answers {what}, although the targets differ"
+        message = f"are {shown}" if text.strip() else "are empty"
+        yield f"all {n:,} answers {message}, although the targets differ"
     elif choice is not None and n >= _SAME_CHOICE:
         name = _ORDINALS[choice] if choice < len(_ORDINALS) else f"{choice + 1}th"
         yield (

@@ -80,8 +80,8 @@ class RubricScorer(ModelScorer):
         ModelScorer.__post_init__(self)
         fix = "\n  fix: labels: labels.jsonl"
         if not isinstance(self.labels_file, str | Path):
-            what = f"{self.name}: labels is the name of a JSONL file, not "
-            raise EvalsError(f"{what}{self.labels_file!r:.60}{fix}, sampled: random")
+            message = f"{self.name}: labels is the name of a JSONL file, not "
+            raise EvalsError(f"{message}{self.labels_file!r:.60}{fix}, sampled: random")
         if self.sampled and not self.labels_file:
             raise EvalsError(f"{self.name}: sampled is set without labels{fix}")
         _ = self.templates  # its errors name it
@@ -261,8 +261,8 @@ class RubricScorer(ModelScorer):
         if isinstance(given, str) and re.fullmatch(r"\s*-?[0-9]{1,9}\s*", given):
             given = int(given)
         if isinstance(given, bool) or given not in range(low, high + 1):
-            what = f"{key} is not a grade from {low} to {high}"
-            raise DocumentError(f"{what}: {given!r:.80}")
+            message = f"{key} is not a grade from {low} to {high}"
+            raise DocumentError(f"{message}: {given!r:.80}")
         return float((given - low) / (high - low))
 
 
@@ -360,8 +360,8 @@ def criteria_of(given: Any) -> tuple[Criterion, ...]:
     found = tuple(_criterion(one, number) for number, one in enumerate(given, 1))
     names = [one.name for one in found]
     if len(set(names)) < len(names) or "reason" in names:
-        what = "judge: names of criteria are unique, and not 'reason'"
-        raise EvalsError(f"{what}: {names}")
+        message = "judge: names of criteria are unique, and not 'reason'"
+        raise EvalsError(f"{message}: {names}")
     return found
 
 
@@ -385,6 +385,6 @@ def scale_of(given: Any) -> tuple[int, int]:
     bounds = tuple(given) if isinstance(given, list | tuple) else ()
     whole = all(type(one) is int for one in bounds)
     if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
-        what = "judge: scale is two whole numbers, lowest and highest"
-        raise EvalsError(f"{what}, not {given!r}")
+        message = "judge: scale is two whole numbers, lowest and highest"
+        raise EvalsError(f"{message}, not {given!r}")
     return bounds

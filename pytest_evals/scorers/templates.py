@@ -46,9 +46,9 @@ class ScorerTemplateError(DocumentError):
     """A template cannot be rendered for a case. ``is_column``: whether the reason is a
     missing column."""
 
-    def __init__(self, what: str, fix: str = "", *, is_column: bool = False) -> None:
-        super().__init__(f"{what}\n  fix: {fix}" if fix else what)
-        self.what, self.fix, self.is_column = what, fix, is_column
+    def __init__(self, message: str, fix: str = "", *, is_column: bool = False) -> None:
+        super().__init__(f"{message}\n  fix: {fix}" if fix else message)
+        self.message, self.fix, self.is_column = message, fix, is_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ class ScorerTemplate:
         if not self.is_template:
             return text
         for name in self.template.nulls(self._values(case, NO_RESPONSE), text):
-            what = f"{self.key}: {name} is null, not a text to compare with"
-            raise ScorerTemplateError(what, f"write {{{{ {name} or '' }}}}")
+            message = f"{self.key}: {name} is null, not a text to compare with"
+            raise ScorerTemplateError(message, f"write {{{{ {name} or '' }}}}")
         return text
 
     def _values(self, case: Case, response: Response) -> Mapping[str, Any]:
@@ -161,7 +161,7 @@ class ScorerTemplate:
         if fault.is_column:
             columns = ", ".join(map(str, case.row))
             fix = f"the columns are {columns or 'none'}"
-        return ScorerTemplateError(fault.what, fix, is_column=fault.is_column)
+        return ScorerTemplateError(fault.message, fix, is_column=fault.is_column)
 
 
 class _ShownList(list[Any]):

@@ -55,8 +55,8 @@ def _texts(doc: Doc) -> list[str]:
     n = len(doc.choices)
     for gold in golds:
         if not -n <= gold < n:
-            what = f"the gold index {gold!r} is out of range of {n} references"
-            raise DocumentError(what)
+            message = f"the gold index {gold!r} is out of range of {n} references"
+            raise DocumentError(message)
     return [doc.choices[gold] for gold in golds]
 
 
@@ -144,8 +144,8 @@ class ExactMatch:
     def _normalize(self, text: Any) -> Any:
         if not isinstance(text, str):
             if self.ignored or self.lower or self.removed:
-                what = f"{self.name} can normalize only strings, got {text!r}"
-                raise DocumentError(what)
+                message = f"{self.name} can normalize only strings, got {text!r}"
+                raise DocumentError(message)
             return text
         for regex in self.ignored:
             text = regex.sub("", text)

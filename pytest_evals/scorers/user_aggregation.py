@@ -137,8 +137,8 @@ def _bootstrap_stderr(
     _value_or_nan(how.value, list(values))
     takes_s = (time.monotonic() - start) * iterations
     if takes_s > LONGEST_S:
-        what = f"{iterations:,} resamples would take {takes_s:,.0f} s"
-        return None, f"no standard error: {what}"
+        message = f"{iterations:,} resamples would take {takes_s:,.0f} s"
+        return None, f"no standard error: {message}"
 
     from pytest_evals.stats.bootstrap_limits import resampled_one_by_one  # needs NumPy
 

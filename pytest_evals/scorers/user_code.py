@@ -25,11 +25,11 @@ class UserCode:
             package keep their text, without exception and line.
     """
 
-    __slots__ = ("_error", "_what")
+    __slots__ = ("_error", "_label")
 
-    def __init__(self, what: str, error: type[EvalsError] = DocumentError) -> None:
-        """``what`` begins the message and identifies the code."""
-        self._what = what
+    def __init__(self, label: str, error: type[EvalsError] = DocumentError) -> None:
+        """``label`` begins the message and identifies the code."""
+        self._label = label
         self._error = error
 
     def __enter__(self) -> None:
@@ -42,17 +42,17 @@ class UserCode:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(fault, Exception | SystemExit):
-            raise self._error(user_fault(self._what, fault)) from fault
+            raise self._error(user_fault(self._label, fault)) from fault
 
 
-def user_fault(what: str, fault: BaseException) -> str:
+def user_fault(label: str, fault: BaseException) -> str:
     """The message for an exception in user code, see :class:`UserCode`."""
     text = str(fault)
     if isinstance(fault, EvalsError):
-        return f"{what}: {text}"
+        return f"{label}: {text}"
     description = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
     place = user_place(fault.__traceback__)
-    return f"{what}: {description}{f' ({place})' if place else ''}"
+    return f"{label}: {description}{f' ({place})' if place else ''}"
 
 
 def user_place(trace: TracebackType | None) -> Place | None:

@@ -77,10 +77,12 @@ def check_model_names(name: str, models: Sequence[str]) -> None:
 def own_baseline(base: Path, name: str, model: str) -> str:
     """Return the baseline of one of several models: that saved for it, if there is one;
     otherwise ``name``, which all models share."""
-    own = of_model(name, model)
+    of_its_own = of_model(name, model)
     is_name = os.path.basename(name) == name
-    exists = is_name and os.path.isfile(base / "baselines" / own / "results.json")
-    return own if exists else name
+    exists = is_name and os.path.isfile(
+        base / "baselines" / of_its_own / "results.json"
+    )
+    return of_its_own if exists else name
 
 
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:

@@ -102,15 +102,15 @@ class StoreFile:
         old = self._connection
         if old is None or self._is_in_place():
             return []
-        what = f"{str(self.path)!r} was removed or replaced during the run"
+        message = f"{str(self.path)!r} was removed or replaced during the run"
         rows: list[Values] = []
         try:
             rows = rows_since(old, self._first_row, self._model)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            self.notes.append(f"{what}; its responses are lost: {error}")
+            self.notes.append(f"{message}; its responses are lost: {error}")
         else:
             earlier = "; the responses of earlier runs are lost"
-            self.notes.append(what + earlier * (self._first_row > 0))
+            self.notes.append(message + earlier * (self._first_row > 0))
         self._connection = None
         abandon(old)
         self.open()
@@ -170,9 +170,9 @@ class StoreFile:
             return
         place = set_aside(self.path)
         if self._place is None:
-            what = f"its {counted(n, 'is', 'are')}" if n else "its responses are"
+            message = f"its {counted(n, 'is', 'are')}" if n else "its responses are"
             self.notes.append(
-                f"{str(self.path)!r} was removed, and {what} sent again; the files "
+                f"{str(self.path)!r} was removed, and {message} sent again; the files "
                 f"next to it were moved to '{place}-*'"
             )
 

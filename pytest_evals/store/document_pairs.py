@@ -256,13 +256,13 @@ def pairing_of(task: str, before: Side, now: Side) -> Pairing:
         paired = {id(one) for one, _ in both}
         removed = [row for row in old if id(row) not in paired]
     changes = [
-        f"{counted([row.get('id') for row in rows])} {what}"
-        for what, rows in (("added", added), ("removed", removed))
+        f"{counted([row.get('id') for row in rows])} {message}"
+        for message, rows in (("added", added), ("removed", removed))
         if rows
     ]
     changes += [
-        f"{what}: {counted([row.get('id') for row in rows])}"
-        for what, rows in changed.items()
+        f"{message}: {counted([row.get('id') for row in rows])}"
+        for message, rows in changed.items()
     ]
     return Pairing(same, both, tuple(changes), len(both) + len(removed))
 
@@ -270,10 +270,10 @@ def pairing_of(task: str, before: Side, now: Side) -> Pairing:
 def _changed(pairs: Sequence[Pair], now: Side) -> dict[str, list[Row]]:
     """What has changed in documents of both runs → these documents, each once."""
     found: dict[str, list[Row]] = {}
-    for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
+    for message, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
         differs = [old.get(field) != row.get(field) for old, row in pairs]
         if any(differs):
-            found[f"the {what} has changed"] = [
+            found[f"the {message} has changed"] = [
                 row for _, row in compress(pairs, differs)
             ]
             pairs = [*compress(pairs, map(not_, differs))]

@@ -104,11 +104,11 @@ def make_folder(path: Path, option: str) -> bool:
 
 
 def cannot_write(
-    path: Path, error: Exception, option: str, what: str = "write"
+    path: Path, error: Exception, option: str, message: str = "write"
 ) -> StoreError:
     """Return the error for a file or folder that is not writable."""
     return StoreError(
-        f"cannot {what} {str(path)!r}: {_why(path, error)}\n"
+        f"cannot {message} {str(path)!r}: {_why(path, error)}\n"
         f"  fix: make room or make it writable, or choose another place with {option}"
     )
 

@@ -127,9 +127,9 @@ class RunFolder:
             except FileExistsError:
                 continue
             except OSError as error:
-                what = f"cannot make the folder {str(path)!r}"
+                message = f"cannot make the folder {str(path)!r}"
                 raise StoreError(
-                    f"{what}: {error.strerror or error}\n"
+                    f"{message}: {error.strerror or error}\n"
                     f"  fix: make room, or choose another place with {_OPTION}"
                 ) from error
             return path

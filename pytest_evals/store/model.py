@@ -241,8 +241,8 @@ class StoredModel(Model):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return the notes of the model and of the store."""
-        own = () if self._model is None else self._model.notes
-        return (*own, *self._responses.notes, *self._responses.secret_notes)
+        of_model = () if self._model is None else self._model.notes
+        return (*of_model, *self._responses.notes, *self._responses.secret_notes)
 
     def render(self, prompt: Prompt) -> Prompt:
         """Return the rendered chat; the model need not be open."""

@@ -75,14 +75,14 @@ def _differences(parts: Sequence[StoredPart]) -> Iterator[str]:
         both = _facts(first), _facts(other)
         # A part without documents has opened no model.
         opened = all(mapping_at(one.results, "model_info") for one in (first, other))
-        for what in {**both[0], **both[1]}:
-            values = [one.get(what, MISSING) for one in both]
+        for message in {**both[0], **both[1]}:
+            values = [one.get(message, MISSING) for one in both]
             text = difference(*values)
-            is_compared = opened or not what.startswith(_MODEL)
-            if text and is_compared and what not in named:
-                named.add(what)
+            is_compared = opened or not message.startswith(_MODEL)
+            if text and is_compared and message not in named:
+                named.add(message)
                 places = _shown(first), _shown(other)
-                yield f"{what}: {text[0]} in {places[0]}, {text[1]} in {places[1]}"
+                yield f"{message}: {text[0]} in {places[0]}, {text[1]} in {places[1]}"
 
 
 def difference(old: object, new: object) -> tuple[str, str] | None:

@@ -128,8 +128,10 @@ def _folders(path: Path) -> Sequence[Path]:
     if not runs:
         raise StoreError(f"{path}: no part of a run in it\n  {_FIX}")
     shard = (load_run(runs[0]).results.get("options") or {}).get("shard")
-    what = f"part {shard} of a run has not ended" if shard else "a run, and not a part"
-    raise StoreError(f"{runs[0]}: {what}\n  {_FIX}")
+    message = (
+        f"part {shard} of a run has not ended" if shard else "a run, and not a part"
+    )
+    raise StoreError(f"{runs[0]}: {message}\n  {_FIX}")
 
 
 def _read(folder: Path) -> StoredPart:

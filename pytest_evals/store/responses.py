@@ -167,8 +167,8 @@ class Responses:
             found.append(f"{was} stored in {path} again")
         if n := self._n_damaged:
             one, many = "was damaged and is", "were damaged and are"
-            what = counted(n, f"in {path} {one}", f"in {path} {many}")
-            found.append(f"{what} sent again")
+            message = counted(n, f"in {path} {one}", f"in {path} {many}")
+            found.append(f"{message} sent again")
         return found
 
     @property
@@ -177,9 +177,9 @@ class Responses:
         n = self._n_secret
         if not n:
             return ()
-        what = counted(n, "contains", "contain")
+        message = counted(n, "contains", "contain")
         return (
-            f"{what} a secret, such as the value of an environment variable, and "
+            f"{message} a secret, such as the value of an environment variable, and "
             f"{'is' if n == 1 else 'are'} not stored; later runs send "
             f"{'its request' if n == 1 else 'their requests'} again",
         )
@@ -283,9 +283,9 @@ class Responses:
         if file.fault and not is_last and time.monotonic() < file.failed_at + RETRY_S:
             self._drop_some()
             return
-        again = file.follow()
-        self._n_again += len(again)
-        self._unwritten[:0] = again
+        rejected = file.follow()
+        self._n_again += len(rejected)
+        self._unwritten[:0] = rejected
         if self._unwritten:
             file.open()
         n = 1 if is_last and file.fault else len(self._unwritten)

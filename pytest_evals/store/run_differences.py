@@ -37,13 +37,13 @@ _UNKNOWN = object()
 
 
 class _Change(NamedTuple):
-    what: str
+    name: str
     before: Any
     now: Any
 
     @property
     def text(self) -> str:
-        return f"{self.what}: {_shown(self.now)} (baseline: {_shown(self.before)})"
+        return f"{self.name}: {_shown(self.now)} (baseline: {_shown(self.before)})"
 
     def is_known(self) -> bool:
         return _UNKNOWN not in (self.before, self.now) and self.before != self.now
@@ -76,7 +76,7 @@ def _texts(changes: Iterator[_Change]) -> Iterator[RunDifference]:
             texts = isinstance(one.before, str) and isinstance(one.now, str)
             is_long = texts and max(len(one.before), len(one.now)) > _LONGEST
             diff = (word_diff(one.before, one.now),) if is_long else ()
-            text = f"{one.what}: another text" if is_long else one.text
+            text = f"{one.name}: another text" if is_long else one.text
             yield RunDifference(text=masked_text(text), examples=diff)
 
 
@@ -165,9 +165,9 @@ def _program(results: Mapping[str, Any]) -> tuple[str, str]:
     return name, str(results.get(key) or "")
 
 
-def _entry_change(what: str, section: str, task: str, sides: Sequence[Side]) -> _Change:
+def _entry_change(name: str, section: str, task: str, sides: Sequence[Side]) -> _Change:
     found = (one.of(section, task) for one in sides)
-    return _Change(what, *(_UNKNOWN if one is None else one for one in found))
+    return _Change(name, *(_UNKNOWN if one is None else one for one in found))
 
 
 def _task_changes(

@@ -243,11 +243,11 @@ def test_brackets_without_end_are_read_up_to_their_depth(tmp_path):
     path = tmp_path / "deep.yaml"
     path.write_text("include: _base\ntask: " + "[" * 3000)
     found = lookalike(path)
-    assert found is None or "nested more than 100 levels" in found.problem.what
+    assert found is None or "nested more than 100 levels" in found.problem.message
 
 
 def test_keys_of_a_file_that_cannot_be_parsed_are_found_after_any_line_end(tmp_path):
     for end in ("\n", "\r\n", "\r"):
         path = tmp_path / "gates.yaml.txt"
         path.write_bytes(end.join(["gates:", "\t- quiz/acc >= 0.9", ""]).encode())
-        assert "a gates file" in lookalike(path).problem.what
+        assert "a gates file" in lookalike(path).problem.message

@@ -168,10 +168,10 @@ def test_shared_beginnings_and_equal_prompts_are_read_once(model):
     order = prompt_groups(prompts, [1, 2, 1, 1], pays=8)
     first, second = order
     assert first.members == (1,)
-    steps.join([prompts[1]], first.branch, again=False)
-    steps.join([prompts[0]], second.branch, again=True)
-    steps.join([prompts[2]], second.branch, again=True)
-    steps.join([prompts[3]], second.branch, again=False)
+    steps.join([prompts[1]], first.branch, keeps_last=False)
+    steps.join([prompts[0]], second.branch, keeps_last=True)
+    steps.join([prompts[2]], second.branch, keeps_last=True)
+    steps.join([prompts[3]], second.branch, keeps_last=False)
     assert counters.as_mapping() == {"n_read": 40 + 2 + 1, "n_padding": 0}
 
 
@@ -194,13 +194,13 @@ def test_nan_in_one_row_does_not_reach_the_next_row_in_its_slot(model):
         UncachedDecoder(forward, TokenCounts()),
     )
     long, short = np.arange(2, 20, dtype=np.int32), np.arange(2, 5, dtype=np.int32)
-    steps.join([long, long], None, again=False)
+    steps.join([long, long], None, keeps_last=False)
     with torch.inference_mode():
         for layer in steps._shelf._layers:
             for buffer in layer.buffers:
                 buffer[1] = torch.nan
     steps.keep([0])
-    steps.join([short], None, again=False)
-    plain.join([long, short], None, again=False)
+    steps.join([short], None, keeps_last=False)
+    plain.join([long, short], None, keeps_last=False)
     tokens = torch.tensor([7, 8])
     assert_near(steps.step(tokens), plain.step(tokens))

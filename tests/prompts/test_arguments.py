@@ -7,7 +7,7 @@ from pytest_evals.prompts.generation import argument_errors
 
 
 def faults(**given):
-    return [fault.what for fault in argument_errors(given)]
+    return [fault.message for fault in argument_errors(given)]
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,11 @@ def convert_vllm(values: Values, folder: str, _: str) -> Converted:
     rtol)``."""
     _check_text(values.get("backend"))
     rtol = number("rtol", values.get("rtol", VLLM_RTOL))
-    what = f"vLLM, at most {rtol:.4g} of it below"
+    origin = f"vLLM, at most {rtol:.4g} of it below"
     limit = values.get("limit")
     n = limit if isinstance(limit, int) and not isinstance(limit, bool) else None
     return _lm_eval(
-        values, folder, lambda value: expected(value, rtol, is_share=True, n=n), what
+        values, folder, lambda value: expected(value, rtol, is_share=True, n=n), origin
     )
 
 
@@ -89,13 +89,13 @@ def convert_ascend(values: Values, folder: str, _: str) -> Converted:
     }
     given.pop("serve", None)
     rtol = number("rtol", values.get("rtol", ASCEND_RTOL))
-    what = f"vllm-ascend, numpy.isclose with rtol={rtol:g}: better fails too"
+    origin = f"vllm-ascend, numpy.isclose with rtol={rtol:g}: better fails too"
 
     def bound(value: float) -> dict[str, Any]:
         band = close(value, rtol)
         return around(value, low=band["min"], high=band["max"])
 
-    return _lm_eval(given, folder, bound, what)
+    return _lm_eval(given, folder, bound, origin)
 
 
 def _check_text(kind: object) -> None:
@@ -103,16 +103,20 @@ def _check_text(kind: object) -> None:
         raise UnconvertibleError(f"the tasks need {needs}")
 
 
-def _lm_eval(values: Values, folder: str, bound: _Bound, what: str) -> Converted:
+def _lm_eval(values: Values, folder: str, bound: _Bound, origin: str) -> Converted:
     suite = Converted()
     for task in values["tasks"]:
         if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
             suite.left_out.append(f"the task {task!r}: it has no name")
             continue
-        suite.gates += _gates_of(task, bound, what, suite)
+        suite.gates += _gates_of(task, bound, origin, suite)
         suite.add_task(task["name"], {**values, **task}.get("num_fewshot"))
-        own = [key for key in task if key not in ("name", "metrics", "num_fewshot")]
-        suite.left_out += [f"{key} of {task['name']}: not supported" for key in own]
+        unsupported = [
+            key for key in task if key not in ("name", "metrics", "num_fewshot")
+        ]
+        suite.left_out += [
+            f"{key} of {task['name']}: not supported" for key in unsupported
+        ]
     if not suite.gates:
         raise UnconvertibleError("; ".join(suite.left_out))
     server = {k: v for k, v in values.items() if k in _FLAGS}
@@ -126,7 +130,7 @@ def _lm_eval(values: Values, folder: str, bound: _Bound, what: str) -> Converted
 
 
 def _gates_of(
-    task: Values, bound: _Bound, what: str, suite: Converted
+    task: Values, bound: _Bound, origin: str, suite: Converted
 ) -> Iterator[ConvertedGate]:
     """The gates of a task; metrics without a usable value are listed."""
     name, metrics = task["name"], task.get("metrics") or ()
@@ -144,7 +148,7 @@ def _gates_of(
             suite.left_out.append(str(error))
             continue
         yield ConvertedGate(
-            {"task": name, "metric": named, **keys}, f"{value:g}: {what}"
+            {"task": name, "metric": named, **keys}, f"{value:g}: {origin}"
         )
 
 
@@ -175,8 +179,8 @@ def convert_compressor(values: Values, folder: str, _: str) -> Converted:
     for metric, share in shares.items():
         entry = {"task": block["task"], "metric": metric, "baseline": "base"}
         entry |= {"recovery": recovery(number(metric, share))}
-        what = f"llm-compressor, round(compressed/base, 2) >= {share}"
-        suite.gates.append(ConvertedGate(entry, what))
+        origin = f"llm-compressor, round(compressed/base, 2) >= {share}"
+        suite.gates.append(ConvertedGate(entry, origin))
     server = {k: v for k, v in block.items() if k in _FLAGS}
     base = _server(str(values.get("model", "BASE")), server, {})
     tested = _server("FOLDER_OF_THE_COMPRESSED_MODEL", server, {})
@@ -188,9 +192,11 @@ def convert_compressor(values: Values, folder: str, _: str) -> Converted:
     suite.list_others(block, read | {*_FLAGS})
     for metric, value in metrics.items():
         suite.left_out.append(f"metrics: {metric}: {value}, which only warns")
-    own = [key for key in values if key not in ("lmeval", "model", "cadence")]
-    if own:
-        suite.left_out.append(f"{', '.join(own)}: how the compressed model is made")
+    unsupported = [key for key in values if key not in ("lmeval", "model", "cadence")]
+    if unsupported:
+        suite.left_out.append(
+            f"{', '.join(unsupported)}: how the compressed model is made"
+        )
     return suite
 
 

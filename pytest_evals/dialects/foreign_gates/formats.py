@@ -25,8 +25,8 @@ def _has(*keys: str) -> Callable[[_Values], bool]:
 
 
 def _is_ascend(values: _Values) -> bool:
-    own = ("runner", "hardware", "model_type", "serve")
-    return _is_lm_eval(values) and any(key in values for key in own)
+    markers = ("runner", "hardware", "model_type", "serve")
+    return _is_lm_eval(values) and any(key in values for key in markers)
 
 
 def _is_lm_eval(values: _Values) -> bool:

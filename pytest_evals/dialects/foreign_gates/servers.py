@@ -46,7 +46,7 @@ def convert_vllm_server(values: Values, folder: str, _: str) -> Converted:
         )
     threshold = number("accuracy_threshold", values["accuracy_threshold"])
     tolerance = number("tolerance", values.get("tolerance", GSM8K_TOLERANCE))
-    task, what = _gsm8k_task(values), f"vLLM, at most {tolerance:g} below"
+    task, message = _gsm8k_task(values), f"vLLM, at most {tolerance:g} below"
     entry = {"task": task["task"], "metric": "exact_match,last-number"}
     chat = bool(values.get("use_chat_completions"))
     questions = int(
@@ -54,7 +54,7 @@ def convert_vllm_server(values: Values, folder: str, _: str) -> Converted:
     )
     entry |= expected(threshold, tolerance, is_share=False, n=questions)
     suite = Converted(file=task)
-    suite.gates.append(ConvertedGate(entry, f"{threshold:g}: {what}"))
+    suite.gates.append(ConvertedGate(entry, f"{threshold:g}: {message}"))
     run: dict[str, Any] = {"apply_chat_template": chat, "fewshot_as_multiturn": False}
     if questions < _GSM8K_QUESTIONS:
         run["limit"] = questions
@@ -71,8 +71,8 @@ def _gpqa(values: Values, folder: str) -> Converted:
     suite = Converted()
     suite.add_task(GPQA.task)
     entry = {**GPQA._asdict(), **expected(threshold, GPQA_TOLERANCE, is_share=False)}
-    what = f"{threshold:g}: vLLM, at most {GPQA_TOLERANCE:g} below"
-    suite.gates.append(ConvertedGate({**entry, "advisory": True}, what))
+    message = f"{threshold:g}: vLLM, at most {GPQA_TOLERANCE:g} below"
+    suite.gates.append(ConvertedGate({**entry, "advisory": True}, message))
     suite.left_out.append(
         "prompts of gpt_oss.evals: the suite has lm-eval's, so its gate is advisory"
     )
@@ -156,8 +156,8 @@ def convert_tokenspeed(values: Values, folder: str, _: str) -> Converted:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        what = f"its eval.command cannot be split: {error}"
-        raise UnconvertibleError(what) from None
+        message = f"its eval.command cannot be split: {error}"
+        raise UnconvertibleError(message) from None
     if not any(re.fullmatch(r"(.*/)?evalscope(\.\w+)?", one) for one in words):
         raise UnconvertibleError("its eval.command is not evalscope")
     names = _after(words, "--datasets")
@@ -194,8 +194,8 @@ def _tokenspeed_server(values: Values, suite: Converted) -> str:
     ready, variables = server.get("ready") or {}, dict(values.get("env") or {})
     runner = values.get("runner")
     own_variables = runner.get("env") if isinstance(runner, dict) else None
-    for label, own in (own_variables or {}).items():
-        suite.left_out.append(f"runner.env of {label}: {json.dumps(own)}")
+    for label, environment in (own_variables or {}).items():
+        suite.left_out.append(f"runner.env of {label}: {json.dumps(environment)}")
     if not text:
         raise UnconvertibleError("it has no server.command")
     spec, changed = re.subn(r"(--port[ =])\d+", r"\1{port}", text)

@@ -54,8 +54,11 @@ class Converted:
     def add_task(self, name: str, num_fewshot: object = None) -> None:
         """Add a task or group of lm-eval, once. With another key it is a variant that
         belongs to the suite, whose gates cannot be on tasks of other folders."""
-        own = {"num_fewshot": num_fewshot}
-        task = {"task": name, **({"task_alias": name} if num_fewshot is None else own)}
+        settings = {"num_fewshot": num_fewshot}
+        task = {
+            "task": name,
+            **({"task_alias": name} if num_fewshot is None else settings),
+        }
         if task not in self.tasks:
             self.tasks.append(task)
 

@@ -85,8 +85,8 @@ def convert_trt(values: Values, folder: str, stem: str) -> Converted:
         known = ", ".join(TRT_TASKS)
         raise UnconvertibleError(f"its name is not that of a task: {known}")
     if name in _NO_TASK:
-        what = f"its scores are not those of a task here: {_NO_TASK[name]}"
-        raise UnconvertibleError(what)
+        message = f"its scores are not those of a task here: {_NO_TASK[name]}"
+        raise UnconvertibleError(message)
     task = TRT_TASKS[name]
     suite = Converted()
     suite.add_task(task.task)
@@ -140,5 +140,5 @@ def _add_trt(suite: Converted, task: TrtTask, model: str, entry: Values) -> None
     keys = around(share, low=edge / 100) if higher else {"max": edge / 100}
     gate = {"task": task.task, "metric": task.metric, **keys}
     gate |= {"when": {"model": name}, "advisory": True, "id": name}
-    what = f"{reference:g} of {model}: TensorRT-LLM, test of two samples of {n:,}"
-    suite.gates.append(ConvertedGate(gate, what))
+    message = f"{reference:g} of {model}: TensorRT-LLM, test of two samples of {n:,}"
+    suite.gates.append(ConvertedGate(gate, message))

@@ -80,8 +80,8 @@ def own_gates(
             kind = "mapping" if isinstance(entries, dict) else type(entries).__name__
             kind = "string" if isinstance(entries, str) else kind
             one = repr(entries) if isinstance(entries, str) else "acc >= 0.75"
-            what = f"gates must be a list, not a {kind}"
-            top.problems.append(Problem(what, place, f"gates: [{one}]"))
+            message = f"gates must be a list, not a {kind}"
+            top.problems.append(Problem(message, place, f"gates: [{one}]"))
             continue
         for number, entry in enumerate(entries):
             place = top.file.place(*steps, number)

@@ -90,22 +90,22 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
     faults = GateFaults([], [])
     for gate in gates:
         if gate.is_about_documents:
-            what = "must_pass and every apply to tasks, not to groups"
-            faults.problems.append(Problem(what, gate.source))
+            message = "must_pass and every apply to tasks, not to groups"
+            faults.problems.append(Problem(message, gate.source))
         elif gate.baseline and gate.margin is None:
-            what = f"{gate.metric} is a number of a task, not of a group"
-            faults.problems.append(Problem(what, gate.source))
+            message = f"{gate.metric} is a number of a task, not of a group"
+            faults.problems.append(Problem(message, gate.source))
         elif gate.metric not in names and gate.metric in RUN_METRICS:
             one = RUN_METRICS[gate.metric]
             errors = list(filter(None, [one.fault(gate)]))
             errors = errors or _span_faults(gate, [one.metric])[0]
             _add(gate, errors, "", faults)
         elif gate.metric not in names:
-            what = f"unknown metric {gate.metric!r} of group {group.name!r}"
+            message = f"unknown metric {gate.metric!r} of group {group.name!r}"
             near = did_you_mean(gate.metric, [*names, *RUN_METRICS])
-            what += near or f"; it has {', '.join(names) or 'none'}"
+            message += near or f"; it has {', '.join(names) or 'none'}"
             fix = "" if near else f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
-            faults.problems.append(Problem(what, gate.source, fix))
+            faults.problems.append(Problem(message, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
             errors = _metric_faults(gate, listed)
             named = [one for one in listed if one.name == gate.metric]
@@ -125,7 +125,7 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
 def _add(gate: Gate, errors: Sequence[str], warning: str, faults: GateFaults) -> None:
     """Add a gate's errors; for a gate of another program's file, all are warnings."""
     kept = faults.warnings if gate.foreign else faults.problems
-    kept.extend(Problem(what, gate.source) for what in errors)
+    kept.extend(Problem(message, gate.source) for message in errors)
     if warning:
         faults.warnings.append(Problem(warning, gate.source))
 
@@ -176,8 +176,8 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     near_run = "" if is_misspelt else nearest(name, RUN_METRICS)
     hint = suggestion(name, [near_run] if near_run else names)
     hint = "" if "; known: " in hint else hint
-    what = f"unknown metric {name!r}{hint or ';'} {has} {', '.join(names)}"
-    return [what if hint else f"{what}: name one of these, or add {name!r}"]
+    message = f"unknown metric {name!r}{hint or ';'} {has} {', '.join(names)}"
+    return [message if hint else f"{message}: name one of these, or add {name!r}"]
 
 
 def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]:

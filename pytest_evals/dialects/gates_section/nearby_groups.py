@@ -65,10 +65,10 @@ def _faults(
         result.add(group_faults(all_gates, group, hooked=hooked(folder)))
         if all_gates and any(task.name in tasks for task in group.tasks()):
             ids = ", ".join(gate.id for gate in all_gates)
-            what = f"group {group.name!r} was not collected, so its gates are not "
-            what += f"evaluated: {ids}"
+            message = f"group {group.name!r} was not collected, so its gates are not "
+            message += f"evaluated: {ids}"
             fix = f"run {Place(group.source.path)} or its folder as well"
-            mentions.append(Problem(what, group.source, fix))
+            mentions.append(Problem(message, group.source, fix))
     return result, mentions
 
 

@@ -52,7 +52,7 @@ class SuiteGates:
     def of(
         self,
         owner: Task | Group,
-        own: Iterable[Gate],
+        task_gates: Iterable[Gate],
         folder: Path,
         by_folder: Sequence[str] = (),
         metrics: Iterable[Metric] = (),
@@ -75,7 +75,7 @@ class SuiteGates:
         for gate in others:
             self._owners.setdefault(id(gate), {})[owner.source] = owner.name
         mine = (replace(gate, task=owner.name) for gate in others)
-        gates = with_unique_ids([*own, *mine])
+        gates = with_unique_ids([*task_gates, *mine])
         return tuple(map(self.with_session_settings, gates))
 
     def with_session_settings(self, gate: Gate) -> Gate:
@@ -161,8 +161,8 @@ class SuiteGates:
             faults.problems.extend(self._ambiguous(gate, names_now))
         for gate in self._given:
             if id(gate) not in self._owners:
-                what = _no_match(gate, known, [*sources])
-                faults.problems.append(Problem(what, gate.source))
+                message = _no_match(gate, known, [*sources])
+                faults.problems.append(Problem(message, gate.source))
         for path, gates in self._files.items():
             for gate in gates:
                 if id(gate) in self._owners:
@@ -180,8 +180,8 @@ class SuiteGates:
             names[at] for at, name in owners.items() if names.get(at, name) != name
         ]
         if gate.task and len(found) > 1:
-            what = f"{len(found)} tasks are called {gate.task!r}: {', '.join(found)}"
-            yield Problem(what, gate.source, f"name one of them: {found[0]}")
+            message = f"{len(found)} tasks are called {gate.task!r}: {', '.join(found)}"
+            yield Problem(message, gate.source, f"name one of them: {found[0]}")
 
 
 def _add(
@@ -191,24 +191,28 @@ def _add(
     if place.is_below:
         return
     if place.unread is not None:
-        what = f"the task {name!r} is not collected: {place.unread} is not a complete "
-        what += "task file"
+        message = (
+            f"the task {name!r} is not collected: {place.unread} is not a complete "
+        )
+        message += "task file"
         fix = "add its missing keys: rows or dataset, or for lm-eval dataset_path"
     elif elsewhere := place.elsewhere or sources.get(name):
-        what = f"a gates file is for tasks in its folder and below, and {name!r} is in "
-        what += str(elsewhere)
+        message = (
+            f"a gates file is for tasks in its folder and below, and {name!r} is in "
+        )
+        message += str(elsewhere)
         fix = "move the gate to that file or to a gates.yaml above it; --evals-gate "
         fix += "takes gates of any task"
     elif place.members:
-        what = f"{name!r} is a tag, which has no numbers; tasks with this tag: "
-        what += ", ".join(place.members)
+        message = f"{name!r} is a tag, which has no numbers; tasks with this tag: "
+        message += ", ".join(place.members)
     elif place.maybe:
-        what = f"unknown task {name!r}; it may be among {place.maybe}"
-        faults.warnings.append(Problem(what, gate.source))
+        message = f"unknown task {name!r}; it may be among {place.maybe}"
+        faults.warnings.append(Problem(message, gate.source))
         return
     else:
-        what = unknown_name("task", name, dict.fromkeys([*sources, *place.names]))
-    faults.problems.append(Problem(what, gate.source, fix))
+        message = unknown_name("task", name, dict.fromkeys([*sources, *place.names]))
+    faults.problems.append(Problem(message, gate.source, fix))
 
 
 def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
@@ -225,10 +229,10 @@ def _load(path: Path) -> tuple[Gate, ...]:
     if not path.is_file():
         if not os.path.lexists(path):
             return ()
-        what = "this is a folder, not a file with gates"
+        message = "this is a folder, not a file with gates"
         if not path.is_dir():
-            what = f"this is a link to {path.readlink()}, which does not exist"
-        raise TaskFileError([Problem(what, Place(path))])
+            message = f"this is a link to {path.readlink()}, which does not exist"
+        raise TaskFileError([Problem(message, Place(path))])
     gates = load_gates(path)
     without_task = [gate for gate in gates if not gate.task]
     if without_task:

@@ -94,10 +94,10 @@ def _from_file(
         if not isinstance(prompt, dict) or not isinstance(prompt.get(key), str):
             raise EvalsError(f"the prompt {name!r} of {category!r} has no string {key}")
     if "doc_to_choice" in prompt:
-        what = (
+        message = (
             f"the prompt {name!r} of {category!r} has doc_to_choice, which prompt files"
         )
-        raise EvalsError(f"{what} do not support, as in lm-eval")
+        raise EvalsError(f"{message} do not support, as in lm-eval")
     # These strings are templates, never column names.
     text, target = (
         bind(_field(top, prompt[key]), (), text_itself)

@@ -52,12 +52,12 @@ def _module(ref: FunctionRef, name: str, roots: Sequence[str] | None) -> ModuleT
             return load_module(file) if os.path.isfile(file) else import_for(file, name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
-            what = f"!function {ref.dotted}: no module {name!r}"
+            message = f"!function {ref.dotted}: no module {name!r}"
             fix = f"write {Place(file)} or install the module"
-            raise _fault(ref, what, fix) from None
-        what = f"importing {name!r} failed: {error_text(error)}"
+            raise _fault(ref, message, fix) from None
+        message = f"importing {name!r} failed: {error_text(error)}"
         unreachable = is_unreachable(error)
-        problem = Problem(what, ref.place, _fix(error, file.parent), unreachable)
+        problem = Problem(message, ref.place, _fix(error, file.parent), unreachable)
         raise TaskFileError([problem]) from error
 
 
@@ -85,8 +85,8 @@ def _check_path(ref: FunctionRef, file: Path, roots: Sequence[str] | None) -> No
         raise _fault(ref, f"!function {ref.dotted}: no file {real}")
 
 
-def _fault(ref: FunctionRef, what: str, fix: str = "") -> TaskFileError:
-    return TaskFileError([Problem(what, ref.place, fix)])
+def _fault(ref: FunctionRef, message: str, fix: str = "") -> TaskFileError:
+    return TaskFileError([Problem(message, ref.place, fix)])
 
 
 def unresolved_function(*_arguments: object) -> None:

@@ -59,8 +59,8 @@ def read_group(
     the group that defines it."""
     name = file.values.get("group")
     if not _is_name(name):
-        what = f"group: expected a name without '::', '[' and ']', not {name!r}"
-        raise TaskFileError([Problem(what, file.place("group"), "group: my_group")])
+        message = f"group: expected a name without '::', '[' and ']', not {name!r}"
+        raise TaskFileError([Problem(message, file.place("group"), "group: my_group")])
     reader = _Reader(options, build, file.path)
     group = reader.group(file, str(name), _Overrides(_select_keys(file, ())))
     problems = [*reader.problems, *_conflicting_definitions(group)]
@@ -113,9 +113,9 @@ class _Reader:
         gates = own_gates(top, name, metadata, "group")
         for gate in gates:
             if gate.is_about_documents:
-                what = "must_pass and every apply to tasks, not to groups"
+                message = "must_pass and every apply to tasks, not to groups"
                 fix = "move it to the task's file"
-                self.problems.append(Problem(what, gate.source, fix))
+                self.problems.append(Problem(message, gate.source, fix))
         misspelled = _misspelled_keys(file)
         self.problems += misspelled.values()
         keys = file.values.keys() - misspelled.keys() - {*GROUP_KEYS}
@@ -123,8 +123,8 @@ class _Reader:
         members = _Members(self, file, name, inherited, self.problems, warnings)
         if name in self._open_groups:
             path = " → ".join((*self._open_groups, name))
-            what = f"the group contains itself: {path}"
-            raise TaskFileError([Problem(what, file.place("group"))])
+            message = f"the group contains itself: {path}"
+            raise TaskFileError([Problem(message, file.place("group"))])
         self._open_groups.append(name)
         children = {child.name: child for child in members}
         self._open_groups.pop()
@@ -178,15 +178,15 @@ class _Members:
             return
         if not isinstance(member, dict) or not ("task" in member or "group" in member):
             shown = list(member) if isinstance(member, dict) else member
-            what = "a member must be a name or a mapping with 'task' or 'group', "
-            what += f"not {shown!r}"
-            raise TaskFileError([Problem(what, place, "- task: arc_easy")])
+            message = "a member must be a name or a mapping with 'task' or 'group', "
+            message += f"not {shown!r}"
+            raise TaskFileError([Problem(message, place, "- task: arc_easy")])
         part = subsection(self.file, "task", number)
         key = "group" if "group" in member else "task"
         name = member[key]
         if not _is_name(name):
-            what = f"{key}: expected a name without '::', '[' and ']', not {name!r}"
-            raise TaskFileError([Problem(what, place)])
+            message = f"{key}: expected a name without '::', '[' and ']', not {name!r}"
+            raise TaskFileError([Problem(message, place)])
         if key == "group" and "task" in member:
             yield self._inline_group(part, name, place)
         else:
@@ -219,8 +219,8 @@ class _Members:
                 extra = _select_keys(part, [k for k in _GROUP_ONLY if k in part.values])
             dropped = (*_DROPPED, "task", *(extra.values if extra else ()))
             keys = [key for key in part.values if key not in dropped]
-            own = _select_keys(part, keys)
-            over = over._replace(keys=override(over.keys, own))
+            selected = _select_keys(part, keys)
+            over = over._replace(keys=override(over.keys, selected))
         changed = bool(over.keys.values or (extra and extra.values))
         if changed and over.origin is None:
             over = over._replace(origin=place)
@@ -293,10 +293,10 @@ def _select_keys(file: YamlFile, keys: Any) -> YamlFile:
 
 def _invalid_member_list(file: YamlFile, name: str, members: object) -> Problem:
     if isinstance(members, str):
-        what = f"group: this file defines the task {members!r}, not a group"
-        return Problem(what, file.place("group"), f"tag: {name}")
-    what = f"task must be a list of the group's members, not {members!r}"
-    return Problem(what, file.place("task"), "task: [arc_easy, hellaswag]")
+        message = f"group: this file defines the task {members!r}, not a group"
+        return Problem(message, file.place("group"), f"tag: {name}")
+    message = f"task must be a list of the group's members, not {members!r}"
+    return Problem(message, file.place("task"), "task: [arc_easy, hellaswag]")
 
 
 def _check_direction(entry: Section, rule: Aggregate, group: Group) -> None:
@@ -321,8 +321,8 @@ def _misspelled_keys(file: YamlFile) -> dict[object, Problem]:
     for key in file.values:
         hint = did_you_mean(str(key), GROUP_KEYS)
         if hint and key not in (*TASK_KEYS, *GROUP_KEYS):
-            what = f"unknown group key {key!r}{hint}"
-            problems[key] = Problem(what, file.place(key))
+            message = f"unknown group key {key!r}{hint}"
+            problems[key] = Problem(message, file.place(key))
     return problems
 
 
@@ -339,23 +339,25 @@ def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
     if metric is None:
         entry.problem("metric", "the entry has no metric", "metric: acc")
     elif not isinstance(metric, str):
-        what = f"no task has the metric {metric!r}"
-        warnings.append(f"{entry.place('metric')}: {what}")
+        message = f"no task has the metric {metric!r}"
+        warnings.append(f"{entry.place('metric')}: {message}")
     aggregation = entry.raw("aggregation")
     if isinstance(aggregation, str) and aggregation != "mean":
-        what = f"a group's aggregation must be mean, not {aggregation!r}"
-        entry.problem("aggregation", what, "aggregation: mean")
+        message = f"a group's aggregation must be mean, not {aggregation!r}"
+        entry.problem("aggregation", message, "aggregation: mean")
     elif aggregation not in (None, "mean"):
-        what = "ignored; the group uses the mean, as in lm-eval"
-        warnings.append(f"{entry.place('aggregation')}: {what}")
+        message = "ignored; the group uses the mean, as in lm-eval"
+        warnings.append(f"{entry.place('aggregation')}: {message}")
     weighted = entry.raw("weight_by_size") if "weight_by_size" in entry else True
     if not isinstance(weighted, bool):
-        what = f"weight_by_size: {weighted!r} counts as {str(bool(weighted)).lower()}"
-        warnings.append(f"{entry.place('weight_by_size')}: {what}")
+        message = (
+            f"weight_by_size: {weighted!r} counts as {str(bool(weighted)).lower()}"
+        )
+        warnings.append(f"{entry.place('weight_by_size')}: {message}")
     better = entry.raw("higher_is_better")
     if better not in (None, True, False):
-        what = f"higher_is_better must be true or false, not {better!r:.60}"
-        entry.problem("higher_is_better", what, "remove it; the tasks define it")
+        message = f"higher_is_better must be true or false, not {better!r:.60}"
+        entry.problem("higher_is_better", message, "remove it; the tasks define it")
     filters = entry.take("filter_list", (str, list), [])
     given = entry.values.get("filter_list") is not None
     entry.close("an entry of aggregate_metric_list")

@@ -79,14 +79,14 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
     key = "custom_dataset" if maker is not None else "dataset_path"
     if not path and maker is None and top.values.get("custom_dataset") is None:
         fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
-        what = "the task has no dataset_path"
-        top.problem("task", what, fix, required=("dataset_path",))
+        message = "the task has no dataset_path"
+        top.problem("task", message, fix, required=("dataset_path",))
     if maker is not None:
         known = {**metadata, **options.model_arguments, **options.metadata}
         known = without_own(known)
         for twice in known.keys() & arguments.keys():
-            what = f"{twice!r} is set in both dataset_kwargs and metadata"
-            top.problem("dataset_kwargs", what, "remove one of them")
+            message = f"{twice!r} is set in both dataset_kwargs and metadata"
+            top.problem("dataset_kwargs", message, "remove one of them")
         arguments = {**known, **arguments}
     return Source(
         path=path,
@@ -107,8 +107,8 @@ def _splits(top: Section, fewshot: str | None) -> Splits:
     keys = ("training_split", "validation_split", "test_split", "fewshot_split")
     training, validation, test, _ = (top.name(key) for key in keys)
     if test is None and validation is None:
-        what = "the task has neither a test_split nor a validation_split"
-        top.problem("task", what, "test_split: test", required=keys[1:3])
+        message = "the task has neither a test_split nor a validation_split"
+        top.problem("task", message, "test_split: test", required=keys[1:3])
     places = {key: top.place(key) for key in keys}
     config = top.values.get("fewshot_config")
     if isinstance(config, dict) and "split" in config:
@@ -137,14 +137,14 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         is_absent = field is nothing and top.values.get(key) is None
         is_rolling = output_type == "loglikelihood_rolling" and key == "doc_to_text"
         if is_absent and not is_rolling:
-            what, fix = f"the task has no {key}", _EXAMPLES[key]
-            top.problem("task", what, fix, required=(key,))
+            message, fix = f"the task has no {key}", _EXAMPLES[key]
+            top.problem("task", message, fix, required=(key,))
     has_choices = fields.choices is not None and fields.choices.spec
     if output_type == "multiple_choice" and not has_choices:
         fix = 'doc_to_choice: ["yes", "no"]'
         key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
-        what = "multiple_choice needs doc_to_choice"
-        top.problem(key, what, fix, required=("doc_to_choice",))
+        message = "multiple_choice needs doc_to_choice"
+        top.problem(key, message, fix, required=("doc_to_choice",))
     return fields
 
 
@@ -194,8 +194,8 @@ def _function_field(section: Section, key: str, owner: str = "") -> Field | None
 def _images(top: Section, output_type: str) -> Field | None:
     field = _field(top, "doc_to_image", _MEDIA_KINDS)
     if field is not None and output_type == "loglikelihood_rolling":
-        what = "doc_to_image: a text without a prompt has no images"
-        top.problem("doc_to_image", what, "output_type: generate_until")
+        message = "doc_to_image: a text without a prompt has no images"
+        top.problem("doc_to_image", message, "output_type: generate_until")
     return field
 
 
@@ -251,9 +251,9 @@ def _samples(config: Section) -> Any:
         return samples
     if isinstance(samples, list) and all(isinstance(row, dict) for row in samples):
         return samples
-    what = "fewshot_config.samples must be a list of mappings or a function that "
-    what += "returns one"
-    config.problem("samples", what)
+    message = "fewshot_config.samples must be a list of mappings or a function that "
+    message += "returns one"
+    config.problem("samples", message)
     return None
 
 
@@ -272,7 +272,7 @@ def _sampling(
     faults = list(argument_errors(arguments or {}))
     for fault in faults:
         place = top.file.place(key, fault.key)
-        top.problems.append(Problem(f"{key}: {fault.what}", place, fault.fix))
+        top.problems.append(Problem(f"{key}: {fault.message}", place, fault.fix))
     if faults:
         return Sampling()
     try:

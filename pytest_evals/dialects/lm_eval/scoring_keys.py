@@ -159,8 +159,8 @@ def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMet
         # The scorer checks metrics with several names for duplicates.
         key = spec.name if spec.task_metric is None else f"{spec.name} {number}"
         if key in metrics:
-            what = f"two metrics are named {spec.name!r}"
-            warnings += (f"{place}: {what}; the last one is used, as in lm-eval",)
+            message = f"two metrics are named {spec.name!r}"
+            warnings += (f"{place}: {message}; the last one is used, as in lm-eval",)
         by_evaluate = entry.values.get("hf_evaluate") is True
         where = entry.place("aggregation")
         metrics[key] = _ListedMetric(spec, place, where, warnings, by_evaluate)
@@ -284,8 +284,8 @@ def _given(entry: Section) -> str | Callable[..., Any] | None:
     given = entry.raw("metric")
     if given is None or given == "":
         key, hint = _misspelled_key("metric", entry, _OWN_KEYS)
-        what = f"an entry of metric_list needs a metric{hint}"
-        entry.problem(key or None, what, "metric: acc")
+        message = f"an entry of metric_list needs a metric{hint}"
+        entry.problem(key or None, message, "metric: acc")
         return None
     if not isinstance(given, str) and not callable(given):
         entry.wrong("metric", given, (str,))
@@ -377,8 +377,8 @@ def _pipelines(
         name = str(entry.take("name", (str, int, float), ""))
         if not name:
             fix = "name: strict-match"
-            what = "an entry of filter_list needs a name"
-            entry.problem(None, what, fix, required=("name",))
+            message = "an entry of filter_list needs a name"
+            entry.problem(None, message, fix, required=("name",))
         if name in pipelines:
             warnings.append(
                 f"{entry.place('name')}: two entries of filter_list are named "
@@ -433,8 +433,8 @@ def _pipeline(
     empty = listed is None or (listed == [] and not takes_lists)
     if empty and len(entry.problems) == n_problems:
         fix = "filter: [{function: take_first}]"
-        what = f"the pipeline {name!r} has no filters"
-        entry.problem("filter", what, fix)
+        message = f"the pipeline {name!r} has no filters"
+        entry.problem("filter", message, fix)
     if empty or len(entry.problems) > n_problems:
         return None
     return pipeline(name, steps)

@@ -93,10 +93,10 @@ def _with_variant(file: YamlFile, options: TaskOptions) -> TaskOptions:
     variants = options.variants([*names, *tags_of(values.get("tag"))])
     if any(one.arguments for one in variants) or len(variants) > 1:
         listed = ", ".join(f"{str(one)!r}" for one in variants)
-        what = f"--evals-tasks selects this task as {listed}"
+        message = f"--evals-tasks selects this task as {listed}"
         fix = "select a task of a YAML file with one number of few-shot examples, "
         fix += "as in NAME|5"
-        raise TaskFileError([Problem(what, Place(path=file.path), fix)])
+        raise TaskFileError([Problem(message, Place(path=file.path), fix)])
     shots = variants[0].shots
     return options if shots is None else replace(options, num_fewshot=shots)
 
@@ -201,9 +201,9 @@ def _name(top: Section, group: str) -> str:
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
         top.problem("task", "the task file has no task name", "task: my_task")
     elif not is_node_name(name):
-        what = "task: a name must not contain '::', '[', ']' or control characters: "
-        what += f"{name!r}"
-        top.problem("task", what)
+        message = "task: a name must not contain '::', '[', ']' or control characters: "
+        message += f"{name!r}"
+        top.problem("task", message)
     return f"{group}::{name}" if group else name
 
 
@@ -232,16 +232,18 @@ _NEWER_KEYS = {
 def _reject_misplaced_keys(top: Section) -> None:
     for key, value in top.values.items():
         if isinstance(value, str) and value.startswith("!function "):
-            what = f"{key} is text, because it is quoted, and not a function"
-            top.problem(key, what, f"remove the quotes: {key}: {value}")
+            message = f"{key} is text, because it is quoted, and not a function"
+            top.problem(key, message, f"remove the quotes: {key}: {value}")
         if key in _DATASET_ARGUMENTS:
             top.raw(key)
-            what = f"{key} is a dataset argument, not a key of a task file"
-            top.problem(key, what, f"move {key} to dataset_kwargs")
+            message = f"{key} is a dataset argument, not a key of a task file"
+            top.problem(key, message, f"move {key} to dataset_kwargs")
         if key in _NEWER_KEYS:
             top.raw(key)
-            what = f"{key} is newer than lm-eval 0.4.13; in 0.4.13, {_NEWER_KEYS[key]}"
-            top.problem(key, what, "remove it")
+            message = (
+                f"{key} is newer than lm-eval 0.4.13; in 0.4.13, {_NEWER_KEYS[key]}"
+            )
+            top.problem(key, message, "remove it")
 
 
 def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
@@ -254,8 +256,8 @@ def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
         sandbox = current_sandbox()
         allowed, fix = sandbox.may_run(consents=allowed), sandbox.remedy
     if not allowed:
-        what = "unsafe_code: this task executes model output"
-        top.problem("unsafe_code", what, fix)
+        message = "unsafe_code: this task executes model output"
+        top.problem("unsafe_code", message, fix)
 
 
 _FUNCTION_KEYS = (
@@ -289,8 +291,8 @@ def _function(
     listed = key == "doc_to_choice" and isinstance(value, list | dict)
     if key in _FUNCTION_KEYS and not callable(value) and not listed:
         kind = type(value).__name__
-        what = f"{key}: {ref.dotted} must be a function, not a value of type {kind}"
-        problems.append(Problem(what, ref.place))
+        message = f"{key}: {ref.dotted} must be a function, not a value of type {kind}"
+        problems.append(Problem(message, ref.place))
         return unresolved_function
     return value
 

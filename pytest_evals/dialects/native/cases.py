@@ -129,7 +129,7 @@ class CaseRows(SelectedRows):
         return self._load()
 
     @property
-    def own(self) -> Sequence[int]:
+    def positions(self) -> Sequence[int]:
         """Positions of all cases."""
         return range(len(self.cases))
 
@@ -154,13 +154,13 @@ def checked_first(
     unless the first row has one. Raises TaskFileError if there are no cases, or one
     cannot be built."""
     if not len(cases):
-        what, fix = (
+        message, fix = (
             "the eval has no cases",
             'yield pytest_evals.case("2 + 2 =", target="4")',
         )
         if place_of is not None:
-            what, fix, where = "the dataset has no rows", "", place_of(0)
-        raise TaskFileError([Problem(what, where, fix)])
+            message, fix, where = "the dataset has no rows", "", place_of(0)
+        raise TaskFileError([Problem(message, where, fix)])
     faults = dict[int, DocumentError]()
     for index in range(n):
         try:
@@ -207,12 +207,14 @@ def _row_problem(
     if problem.where == place:
         return problem
     if not isinstance(error, ColumnError) or not column:
-        return Problem(f"row {id_!r}: {problem.what}", place, problem.fix)
-    key = problem.what.partition(" ")[0].rstrip(":")
-    what = f"row {id_!r} has no {column!r}, which {key} uses"
+        return Problem(f"row {id_!r}: {problem.message}", place, problem.fix)
+    key = problem.message.partition(" ")[0].rstrip(":")
+    message = f"row {id_!r} has no {column!r}, which {key} uses"
     if near := nearest(column, row):
-        what = f"row {id_!r} has {near!r}; did you mean {column!r}, which {key} uses?"
-    return Problem(what, place, f"add it, or write {{{{ {column}|default('') }}}}")
+        message = (
+            f"row {id_!r} has {near!r}; did you mean {column!r}, which {key} uses?"
+        )
+    return Problem(message, place, f"add it, or write {{{{ {column}|default('') }}}}")
 
 
 def _missing(error: DocumentError) -> str:
@@ -264,10 +266,10 @@ class CasesFunction:
         for number, one in enumerate(cases):
             first = seen.setdefault(one.id or str(number), number)
             if first != number:
-                what = (
+                message = (
                     f"cases {first} and {number} have the id {one.id or str(number)!r}"
                 )
-                raise self.error(what, "give each case its own id, or none")
+                raise self.error(message, "give each case its own id, or none")
             if tools is not None:
                 self._check_tools(tools, one, one.id or str(number))
         try:
@@ -282,8 +284,8 @@ class CasesFunction:
         try:
             tools(one.row)
         except FieldError as error:
-            what = f"case {name!r}: {error.problem.what}"
-            raise self.error(what, error.problem.fix) from None
+            message = f"case {name!r}: {error.problem.message}"
+            raise self.error(message, error.problem.fix) from None
 
     def _call(
         self, values: Mapping[str, Any], parameters: Mapping[str, Any]
@@ -291,9 +293,9 @@ class CasesFunction:
         values = {**values, **parameters}
         missing = [one for one in self.fixtures if one not in values]
         if missing:
-            what = f"requests the fixture {missing[0]!r}, which only pytest provides"
+            message = f"requests the fixture {missing[0]!r}, which only pytest provides"
             fix = f"run pytest {self.place.path}"
-            problem = Problem(f"{self.name} {what}", self.place, fix)
+            problem = Problem(f"{self.name} {message}", self.place, fix)
             raise TaskFileError([problem])
         try:
             given = self.function(**{one: values[one] for one in self.fixtures})
@@ -304,10 +306,10 @@ class CasesFunction:
             given = [given] if isinstance(given, Case) else given
             listed = [] if given is None else list(given)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of any user code
-            what = user_fault(f"the cases of {self.name}", error)
+            message = user_fault(f"the cases of {self.name}", error)
             ours = isinstance(error, EvalsError)  # its text contains no line
             place = user_place(error.__traceback__) if ours else None
-            raise TaskFileError([Problem(what, place or self.place)]) from None
+            raise TaskFileError([Problem(message, place or self.place)]) from None
         cases = [self._case(number, one) for number, one in enumerate(listed)]
         if not parameters:
             return cases
@@ -317,17 +319,17 @@ class CasesFunction:
         if isinstance(given, Case):
             return given
         if not isinstance(given, Mapping) or "prompt" not in given:
-            what = f"case {number} is a {type(given).__name__}, not a case"
+            message = f"case {number} is a {type(given).__name__}, not a case"
             fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
-            raise self.error(what, fix)
+            raise self.error(message, fix)
         try:
             return case(**{str(key): value for key, value in given.items()})
         except DocumentError as error:
             raise self.error(f"case {number}: {error}") from None
 
-    def error(self, what: str, fix: str = "") -> TaskFileError:
+    def error(self, message: str, fix: str = "") -> TaskFileError:
         """An error at the eval."""
-        return TaskFileError([Problem(f"{self.name}: {what}", self.place, fix)])
+        return TaskFileError([Problem(f"{self.name}: {message}", self.place, fix)])
 
 
 async def _listed(cases: AsyncIterable[Any]) -> list[Any]:

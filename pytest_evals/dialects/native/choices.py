@@ -49,8 +49,8 @@ def bind_choices(given: Any, place: Place) -> Reader:
         field = Field(key="choices", spec=given, place=place)
         return bind(field, None, list_of_text)
     if not isinstance(given, list | tuple):
-        what = "choices must be a template, a column or a list"
-        raise FieldError(what, place, 'choices: "{{options}}"')
+        message = "choices must be a template, a column or a list"
+        raise FieldError(message, place, 'choices: "{{options}}"')
     fields = [Field(key="choices", spec=one, place=place) for one in given]
     readers = [bind(one, (), text_itself) for one in fields]
     return lambda row: [read(row) for read in readers]

@@ -165,14 +165,14 @@ class UserSimulator:
         """The role of a case's user. ``given``: the case's own role, if it has one.
         Raises DocumentError if the goal is missing, or a template cannot be
         rendered."""
-        own = None if given is None else UserRole.of(given)
+        named = None if given is None else UserRole.of(given)
         bare = Case(prompt="-", row=row)
-        goal = own.goal if own else ""
+        goal = named.goal if named else ""
         if not goal and self.goal is not None:
             goal = self.goal.render(bare).strip()
         if not goal:
             raise DocumentError(f"the user has no goal\n  fix: {_FIX}")
-        persona = own.persona if own else ""
+        persona = named.persona if named else ""
         if not persona and self.persona is not None:
             persona = self.persona.render(bare).strip()
         return UserRole(goal=goal, persona=persona)

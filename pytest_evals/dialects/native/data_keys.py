@@ -72,16 +72,16 @@ class DataKeys:
             return self._dataset()
         if isinstance(top.values.get("rows"), str):
             file = top.text("rows")
-            what = f"rows must be a list, not {file!r}"
-            top.problem("rows", what, f"dataset: {file}")
+            message = f"rows must be a list, not {file!r}"
+            top.problem("rows", message, f"dataset: {file}")
             return lambda: Table([])
         rows = top.take("rows", list, [])
         for number, row in enumerate(rows):
             if not isinstance(row, dict) or not all(isinstance(k, str) for k in row):
-                what = "a row must be a mapping of names to values"
+                message = "a row must be a mapping of names to values"
                 fix = '- {question: "2 + 2", target: "4"}'
                 place = top.file.place("rows", number)
-                top.problems.append(Problem(what, place, fix))
+                top.problems.append(Problem(message, place, fix))
                 return lambda: Table([])
         if not rows and not top.problems:
             top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
@@ -99,12 +99,12 @@ class DataKeys:
             return
         for number, row in enumerate(rows):
             if isinstance(row.get(TURNS), list):
-                what = (
+                message = (
                     "the row has turns, and the eval has a prompt, so they are not sent"
                 )
                 fix = "remove prompt, or make it the first turn"
                 place = top.file.place("rows", number, TURNS)
-                top.problems.append(Problem(what, place, fix))
+                top.problems.append(Problem(message, place, fix))
                 return
 
     def _written_nulls(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -160,12 +160,12 @@ class DataKeys:
 
 def _check_format(path: str, top: Section) -> None:
     if path in FILE_BUILDERS:
-        what = f"dataset must name a file or a dataset, not the format {path!r}"
-        top.problem("dataset", what, "dataset: rows.jsonl")
+        message = f"dataset must name a file or a dataset, not the format {path!r}"
+        top.problem("dataset", message, "dataset: rows.jsonl")
     if (suffix := _format(path)) in _OTHER_FORMATS:
-        what = f"dataset: {suffix} files are not read: {path!r}"
+        message = f"dataset: {suffix} files are not read: {path!r}"
         fix = f"save it as one of {', '.join(sorted(_BUILDERS))}"
-        top.problem("dataset", what, fix)
+        top.problem("dataset", message, fix)
 
 
 def _format(path: str) -> str:
@@ -189,15 +189,15 @@ def _table(source: Source, split: str, place: Place) -> Table:
     splits = load(source, plain=True)
     if split not in splits:
         names = [str(name) for name in splits]
-        what = f"the dataset has no split {split!r}{suggestion(split, names)}"
+        message = f"the dataset has no split {split!r}{suggestion(split, names)}"
         fix = f"dataset: {{path: {source.path}, split: {names[0]}}}" if names else ""
-        raise TaskFileError([Problem(what, place, fix)])
+        raise TaskFileError([Problem(message, place, fix)])
     try:
         table = Table(splits[split])
         if source.path == "json" and len(table) == 1 and _are_columns(table[0]):
-            what = "the file has a list for each column, not a list of rows"
+            message = "the file has a list for each column, not a list of rows"
             fix = f"write it as rows: [{{{dumps(table.columns[0])}: …}}, …]"
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         return table
     except EncodingError as error:
         raise not_utf8(source) from error

@@ -175,8 +175,8 @@ class _Reader:
         values = self._top.values.items()
         hidden = ("rows", VARIANTS)
         keys = {_RENAMED.get(k, k): as_json(v) for k, v in values if k not in hidden}
-        own = {**as_json(without_own(metadata)), "version": version}
-        return {**keys, "metadata": own}
+        given = {**as_json(without_own(metadata)), "version": version}
+        return {**keys, "metadata": given}
 
     def _refusals(self) -> str:
         top = self._top
@@ -184,8 +184,8 @@ class _Reader:
         if fault := refusals_fault(given):
             top.problem("refusals", f"refusals: {fault}", "refusals: answer")
         if REFUSALS in top.take("metadata", dict, {}):  # lm-eval's place
-            what = "metadata: refusals has no effect in an eval"
-            top.problem("metadata", what, "refusals: answer")
+            message = "metadata: refusals has no effect in an eval"
+            top.problem("metadata", message, "refusals: answer")
         return str(given)
 
     def _read_tools(self) -> Callable[[Row], str] | None:
@@ -227,8 +227,8 @@ class _Reader:
         def cases() -> EvalCases:
             table = source()
             if id_column and id_column not in table.columns:
-                what = f"id: {unknown_name('column', id_column, table.columns)}"
-                raise TaskFileError([Problem(what, top.place("id"))])
+                message = f"id: {unknown_name('column', id_column, table.columns)}"
+                raise TaskFileError([Problem(message, top.place("id"))])
             found = EvalCases(table, build, id_column)
             n = 1 if row_place is None else min(len(table), MOST_ROWS)
             n = len(table) if has_rows or self._prompts.has_files else n
@@ -288,8 +288,8 @@ class _Reader:
             is_column = "prompt" not in top
             return lambda row: (row.get(TURNS) or ()) if is_column else ()
         if "prompt" in top:
-            what = "turns and prompt are both set"
-            top.problem(TURNS, what, "remove prompt, or make it the first turn")
+            message = "turns and prompt are both set"
+            top.problem(TURNS, message, "remove prompt, or make it the first turn")
         return self._prompts.turns()
 
     def _target(self) -> Reader:
@@ -315,8 +315,8 @@ class _Reader:
             check_way(way, has_choices=has_choices)
         metadata = top.values.get("metadata")
         if isinstance(metadata, Mapping) and CHOICES in metadata:  # lm-eval's place
-            what = f"metadata: {CHOICES} has no effect in an eval"
-            top.problem("metadata", what, f"choices_by: {metadata[CHOICES]}")
+            message = f"metadata: {CHOICES} has no effect in an eval"
+            top.problem("metadata", message, f"choices_by: {metadata[CHOICES]}")
         for key, fix in UNUSED.items():
             if has_choices and key in top:
                 top.raw(key)
@@ -342,10 +342,10 @@ class _Reader:
                 scorer = scorer_of_entry(one, folder, written)
                 scorer = with_labels(scorer, place)
                 if scorer.name in [other.name for other in found]:
-                    what = f"two scorers are called {scorer.name!r}"
+                    message = f"two scorers are called {scorer.name!r}"
                     fix = "give one of them a name: "
                     fix += "{contains: {text: hello, name: greets}}"
-                    top.problems.append(Problem(what, place, fix))
+                    top.problems.append(Problem(message, place, fix))
                 self._places.setdefault(scorer.name, place)
                 found.append(scorer)
         return found

@@ -35,9 +35,9 @@ def with_labels(scorer: Scorer, place: Place) -> Scorer:
         return scorer
     path = place.path.parent / scorer.labels_file
     if not os.path.isfile(path):
-        what = f"judge: labels: no file {str(scorer.labels_file)!r}"
+        message = f"judge: labels: no file {str(scorer.labels_file)!r}"
         fix = f"write a line for each label: {_FIX}"
-        raise TaskFileError([Problem(what, place, fix)])
+        raise TaskFileError([Problem(message, place, fix)])
     text = read_text(path)
     problems: list[Problem] = []
     by_id: dict[str, HumanLabel] = {}
@@ -48,11 +48,11 @@ def with_labels(scorer: Scorer, place: Place) -> Scorer:
             id_, label = _label(line, number, scorer)
             if id_ in by_id:
                 first = by_id[id_].line
-                what = f"{id_!r} already has a label in line {first}"
-                raise DocumentError(f"{what}\nkeep one label for each case")
+                message = f"{id_!r} already has a label in line {first}"
+                raise DocumentError(f"{message}\nkeep one label for each case")
         except DocumentError as error:
-            what, _, fix = str(error).partition("\n")
-            problems.append(Problem(what, Place(path, number), fix or _FIX))
+            message, _, fix = str(error).partition("\n")
+            problems.append(Problem(message, Place(path, number), fix or _FIX))
             continue
         by_id[id_] = label
     if not by_id and not problems:
@@ -113,4 +113,4 @@ def _label(line: str, number: int, scorer: RubricScorer) -> tuple[str, HumanLabe
 def _shortened(problems: list[Problem]) -> Iterator[Problem]:
     yield from problems[:_MOST_SHOWN]
     if more := problems[_MOST_SHOWN:]:
-        yield replace(more[0], what=f"{more[0].what} (and {len(more) - 1} more)")
+        yield replace(more[0], message=f"{more[0].message} (and {len(more) - 1} more)")

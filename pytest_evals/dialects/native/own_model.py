@@ -39,6 +39,6 @@ def _texts(section: Section, key: str) -> dict[str, str]:
         if isinstance(value, str | int | float)
     }
     if len(plain) < len(found):
-        what = f"{key} must map names to strings, numbers and flags"
-        section.problem(key, what, f"{key}: {{NAME: value}}")
+        message = f"{key} must map names to strings, numbers and flags"
+        section.problem(key, message, f"{key}: {{NAME: value}}")
     return plain

@@ -83,7 +83,7 @@ def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> Sampling
     EvalsError if a parameter is invalid."""
     for error in argument_errors(generation):
         fix = f"\n  fix: {error.fix}" if error.fix else ""
-        raise EvalsError(error.what + fix)
+        raise EvalsError(error.message + fix)
     given = dict(generation)
     if "stop" in given:
         given["until"] = given.pop("stop")

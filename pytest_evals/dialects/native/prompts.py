@@ -72,13 +72,13 @@ class PromptReader:
             if is_template and self._is_text:
                 fault = text_fault(text, row)
                 if fault is not None:
-                    raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
+                    raise FieldError(f"{key}: {fault.message}", field.place, fault.fix)
             found = read(row)
             if is_template and isinstance(found, str):
                 for name in template.nulls(row, found):
-                    what = f"{key}: {name} is missing or null"
+                    message = f"{key}: {name} is missing or null"
                     fix = f"set it, or write {{{{ {name} or '' }}}}"
-                    error = FieldError(what, field.place, fix)
+                    error = FieldError(message, field.place, fix)
                     error.column = name
                     raise error
             return found
@@ -93,8 +93,8 @@ class PromptReader:
             return self.template("prompt")
         if isinstance(given, list) and given:
             return self._messages(given)
-        what = "prompt must be text or a list of messages"
-        top.problem("prompt", what, 'prompt: "Question: {{question}}"')
+        message = "prompt must be text or a list of messages"
+        top.problem("prompt", message, 'prompt: "Question: {{question}}"')
         return lambda row: ""
 
     def turns(self) -> Reader:
@@ -108,8 +108,8 @@ class PromptReader:
                 return bind_value(field)
             return lambda row: ()
         if not isinstance(given, list) or not given:
-            what = "turns must be a column, or a list of messages of the user"
-            top.problem("turns", what, 'turns: "{{questions}}"')
+            message = "turns must be a column, or a list of messages of the user"
+            top.problem("turns", message, 'turns: "{{questions}}"')
             return lambda row: ()
         readers = [self._turn(one, number) for number, one in enumerate(given)]
         return lambda row: [read(row) for read in readers]
@@ -153,9 +153,9 @@ class PromptReader:
             known = isinstance(one, Mapping) and set(one) == {"role", "content"}
             is_content = isinstance(content, str | list) and bool(content)
             if not known or role not in _ROLES or not is_content:
-                what = "a message needs role (system, user or assistant) and content"
+                message = "a message needs role (system, user or assistant) and content"
                 fix = '- {role: user, content: "{{question}}"}'
-                self._top.problems.append(Problem(f"prompt: {what}", place, fix))
+                self._top.problems.append(Problem(f"prompt: {message}", place, fix))
             elif isinstance(content, list):
                 readers.append(
                     (str(role), self._parts_of("prompt", content, number, "content"))

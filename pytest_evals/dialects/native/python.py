@@ -183,8 +183,8 @@ class Eval:
         tools = checked(self._tools, None)
         checked(lambda: check_repeats(settings.repeats), None)
         if fault := refusals_fault(settings.refusals):
-            what = f"{self.name}: refusals: {fault}"
-            problems.append(Problem(what, self.place))
+            message = f"{self.name}: refusals: {fault}"
+            problems.append(Problem(message, self.place))
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
 
@@ -306,11 +306,11 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     if unknown:
         __tracebackhide__ = True  # pytest shows the user's line only
         known = ("name", *EvalSettings.__slots__)
-        what = f"eval(): {unknown_name('argument', unknown[0], known)}"
+        message = f"eval(): {unknown_name('argument', unknown[0], known)}"
         if unknown[0] in ("max_tokens", "seed", "stop", "temperature"):
-            what = f"eval(): unknown argument {unknown[0]!r}; write "
-            what += f"generation={{{unknown[0]!r}: {settings[unknown[0]]!r}}}"
-        raise TypeError(what)
+            message = f"eval(): unknown argument {unknown[0]!r}; write "
+            message += f"generation={{{unknown[0]!r}: {settings[unknown[0]]!r}}}"
+        raise TypeError(message)
     for key in ("score", "gates", "tags"):
         settings[key] = as_tuple(settings.get(key, ()))
 

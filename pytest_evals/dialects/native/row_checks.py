@@ -59,8 +59,8 @@ def check_rows(
     is_data = any(COLUMN in text.text for one, _ in scorers for text in one.templates)
     has_checks = any(map(_has_checks, (*known, *turns)))
     if scorers and not readers and not is_data and has_checks:
-        what = "rows have checks, and score does not contain them"
-        raise TaskFileError([Problem(what, scorers[0][1], "score: [checks]")])
+        message = "rows have checks, and score does not contain them"
+        raise TaskFileError([Problem(message, scorers[0][1], "score: [checks]")])
     checked = scorers if place_of else readers
     problems = dict[Problem, None]()
     for row in rows:
@@ -81,9 +81,9 @@ def _problem(
         if scorer.check is not None:
             scorer.check(row.case)
     except (EvalsError, DocumentError) as error:
-        what, _, fix = str(error).partition("\n  fix: ")
+        message, _, fix = str(error).partition("\n  fix: ")
         place = at if isinstance(at, Place) else at(row.number)
-        return Problem(f"{row.name}: {what}", place, fix)
+        return Problem(f"{row.name}: {message}", place, fix)
     return None
 
 
@@ -146,7 +146,7 @@ def check_templates(
             *_unrenderable(template, first, cases, is_text=is_text),
         ]
         of = "" if template.key.startswith("user: ") else "score: "
-        problems += [Problem(f"{of}{one.what}", place, one.fix) for one in found[:1]]
+        problems += [Problem(f"{of}{one.message}", place, one.fix) for one in found[:1]]
     if problems:
         raise TaskFileError(problems)
 
@@ -157,7 +157,7 @@ def text_error(templates: Iterable[ScorerTemplate], case: Case) -> None:
     for one in templates:
         fault = text_fault(one.text, case.row) if one.is_template else None
         if fault is not None:
-            raise ScorerTemplateError(f"{one.key}: {fault.what}", fault.fix)
+            raise ScorerTemplateError(f"{one.key}: {fault.message}", fault.fix)
 
 
 def _shadowed(
@@ -169,20 +169,22 @@ def _shadowed(
         means = "what the model returned" if name != "answer" else "the model's answer"
         row = f"write {{{{ row.{name} }}}} for the column"
         if name in columns:
-            what = f"{{{{ {name} }}}} is {means}, and the rows have a column {name!r}"
+            message = (
+                f"{{{{ {name} }}}} is {means}, and the rows have a column {name!r}"
+            )
             fix = f"{row}; rename the column to use {means}"
-            yield ScorerTemplateError(f"{template.key}: {what}", fix)
+            yield ScorerTemplateError(f"{template.key}: {message}", fix)
         elif not template.sees_answer:
-            what = f"{{{{ {name} }}}} is {means}, which equals itself"
+            message = f"{{{{ {name} }}}} is {means}, which equals itself"
             fix = "use a column, such as {{ target }}"
-            yield ScorerTemplateError(f"{template.key}: {what}", fix)
+            yield ScorerTemplateError(f"{template.key}: {message}", fix)
     for name in sorted(names & CASE_NAMES.intersection(columns)):
         if any(map(partial(_differs, name=name), cases)):
-            what = (
+            message = (
                 f"{{{{ {name} }}}} is that of the eval, and the rows have another one"
             )
             fix = f"write {{{{ row.{name} }}}} for the column, or rename the column"
-            yield ScorerTemplateError(f"{template.key}: {what}", fix)
+            yield ScorerTemplateError(f"{template.key}: {message}", fix)
 
 
 def _differs(case: Case, name: str) -> bool:
@@ -215,9 +217,11 @@ def _missing(
                 yield error
                 return
             id_ = cases.ids().ids[number]
-            what = f"{template.key} uses {absent[0]!r}, which row {id_!r} does not have"
+            message = (
+                f"{template.key} uses {absent[0]!r}, which row {id_!r} does not have"
+            )
             fix = f"add it, or write {{{{ {absent[0]}|default('') }}}}"
-            yield ScorerTemplateError(what, fix)
+            yield ScorerTemplateError(message, fix)
             return
 
 
@@ -233,6 +237,6 @@ def _unrenderable(
             if template.template.names.isdisjoint(ANSWER_NAMES):
                 template.texts(case)
         except ScorerTemplateError as error:
-            what = f"{error.what} (row {cases.ids().ids[number]!r})"
-            yield ScorerTemplateError(what, error.fix)
+            message = f"{error.message} (row {cases.ids().ids[number]!r})"
+            yield ScorerTemplateError(message, error.fix)
             return

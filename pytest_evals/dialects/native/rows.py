@@ -53,9 +53,9 @@ def rows_eval(
         if not isinstance(row, Mapping):
             return row
         if prompt_of is None and "prompt" not in row:
-            what = f"row {number} has no prompt"
+            message = f"row {number} has no prompt"
             fix = 'prompt="{{question}}"'
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         try:
             text = row["prompt"] if prompt_of is None else prompt_of(row)
             value = row.get("target") if target_of is None else target_of(row)

@@ -181,8 +181,8 @@ def scorer_of_entry(given: Any, folder: Path, written: Written | None) -> Scorer
     if isinstance(given, str):
         given = {given: None}
     if not isinstance(given, Mapping) or len(given) != 1:
-        what = "score: each entry is a name, or one name with its arguments"
-        raise EvalsError(f"{what}\n  fix: - contains: {{text: hello}}")
+        message = "score: each entry is a name, or one name with its arguments"
+        raise EvalsError(f"{message}\n  fix: - contains: {{text: hello}}")
     ((name, value),) = given.items()
     if name == "not":
         return _opposite(scorer_of_entry(value, folder, written))
@@ -277,6 +277,6 @@ def _arguments(
         if key not in (*parameters, "extract"):
             hint = suggestion(key, parameters)
             fix = gate_fix(name, key, value[key])
-            what = f"score: {name} has no argument {key!r}"
-            raise EvalsError(f"{what}{fix or hint}")
+            message = f"score: {name} has no argument {key!r}"
+            raise EvalsError(f"{message}{fix or hint}")
     return dict(value)

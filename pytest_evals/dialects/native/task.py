@@ -111,8 +111,10 @@ def _labels(parts: EvalParts) -> list[HumanLabels]:
         if isinstance(one, RubricScorer) and one.labels is not None
     ]
     if found and parts.repeats > 1:
-        what = f"{parts.name}: a label rates one answer, and repeats is {parts.repeats}"
-        raise TaskFileError([Problem(what, parts.source, "set repeats: 1")])
+        message = (
+            f"{parts.name}: a label rates one answer, and repeats is {parts.repeats}"
+        )
+        raise TaskFileError([Problem(message, parts.source, "set repeats: 1")])
     return found
 
 

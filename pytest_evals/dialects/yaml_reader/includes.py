@@ -73,17 +73,17 @@ def _resolve(
         place = file.place("include", number)
         if not os.path.isfile(target):
             hint = similar_file(target)
-            what = f"include: file not found: {str(Place(target))!r}{hint}"
+            message = f"include: file not found: {str(Place(target))!r}{hint}"
             fix = "give a path relative to this file"
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         if target.resolve() in here:
             names = " includes ".join(p.name for p in (*here, target))
             fix = "remove one of these includes"
             raise TaskFileError([Problem(f"circular includes: {names}", place, fix)])
         if len(here) > MOST_INCLUDED:
-            what = f"more than {MOST_INCLUDED} files include one another in a chain"
+            message = f"more than {MOST_INCLUDED} files include one another in a chain"
             fix = "include the files that are needed directly"
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         real = target.resolve()
         if real not in done:
             done[real] = _resolve(read_yaml(target), here, done)
@@ -107,8 +107,8 @@ def _includes(file: YamlFile) -> list[Path]:
     paths = []
     for entry in given if isinstance(given, list) else [given]:
         if not isinstance(entry, str) or not entry:
-            what = f"include: expected a path, not {entry!r}"
-            raise TaskFileError([Problem(what, file.place("include"))])
+            message = f"include: expected a path, not {entry!r}"
+            raise TaskFileError([Problem(message, file.place("include"))])
         folder = file.place("include").path.parent
         paths.append(folder / os.path.expanduser(entry))
     return paths

@@ -53,11 +53,15 @@ class Section:
         return self.file.text_place(*self.steps, key)
 
     def problem(
-        self, key: Step | None, what: str, fix: str = "", required: Sequence[str] = ()
+        self,
+        key: Step | None,
+        message: str,
+        fix: str = "",
+        required: Sequence[str] = (),
     ) -> None:
         """Add a problem. ``required``: keys of which one is required, if that is the
         problem and it is reported at another key."""
-        problem_ = Problem(what, self.place(key), fix)
+        problem_ = Problem(message, self.place(key), fix)
         self.problems.append(problem_)
         for expected in required or (str(key),):
             if self.values.get(expected) is None:
@@ -89,8 +93,8 @@ class Section:
     def wrong(self, key: str, value: Any, kinds: Sequence[type[Any]]) -> None:
         """Report a value of the wrong type."""
         expected = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
-        what = f"{key} must be {expected}, not {described(value)}"
-        self.problem(key, what, _type_fix(key, value, kinds))
+        message = f"{key} must be {expected}, not {described(value)}"
+        self.problem(key, message, _type_fix(key, value, kinds))
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string."""
@@ -105,8 +109,8 @@ class Section:
         value = self.take(key, int, default)
         if value < least or 0 < most < value:
             end = f" to {most:,}" if most else ""
-            what = f"{key} must be an integer from {least}{end}, not {value}"
-            self.problem(key, what)
+            message = f"{key} must be an integer from {least}{end}, not {value}"
+            self.problem(key, message)
             return default
         return value
 
@@ -119,8 +123,8 @@ class Section:
         value = self.raw(key)
         if value is not None and not callable(value):
             fix = f"{key}: !function module.name"
-            what = f"{key} must be a function, not {described(value)}"
-            self.problem(key, what, fix)
+            message = f"{key} must be a function, not {described(value)}"
+            self.problem(key, message, fix)
             return None
         return cast("Callable[..., Any] | None", value)
 
@@ -159,16 +163,16 @@ class Section:
                 sections.append(type(self)(self.file, self.problems, entry, steps))
                 continue
             shown = described(entry)
-            what = f"each entry of {key} must be a mapping, not {shown}"
+            message = f"each entry of {key} must be a mapping, not {shown}"
             is_name = first and isinstance(entry, str)
             fix = f"write the entry as - {first}: {entry}" if is_name else ""
-            self.problems.append(Problem(what, self.file.place(*steps), fix))
+            self.problems.append(Problem(message, self.file.place(*steps), fix))
         return sections
 
-    def refuse(self, key: str, what: str, fix: str = "") -> None:
+    def refuse(self, key: str, message: str, fix: str = "") -> None:
         """Report a problem if a key is set."""
         if self.raw(key) is not None:
-            self.problem(key, f"{key}: {what}", fix)
+            self.problem(key, f"{key}: {message}", fix)
 
     def close(
         self, owner: str, fixes: Mapping[str, str] = MappingProxyType({})

@@ -173,16 +173,16 @@ class YamlParser:
         except yaml.MarkedYAMLError as error:
             raise self._syntax_error(error, raw) from None
         except RecursionError:
-            what = "values are nested too deeply"
-            raise self._error(what, 0) from None
+            message = "values are nested too deeply"
+            raise self._error(message, 0) from None
         except (yaml.YAMLError, ValueError) as error:
             first = str(error).splitlines()[0]
             raise self._error(f"invalid YAML: {first}", 0) from None
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:
-            what = f"values are nested more than {DEEPEST} levels deep"
-            raise self._error(what, _line(node))
+            message = f"values are nested more than {DEEPEST} levels deep"
+            raise self._error(message, _line(node))
         if not node.tag.startswith("tag:yaml.org,2002:"):
             return self._tagged(node, steps)
         mapping = node.tag == _PLAIN_MAPPING and isinstance(node, yaml.MappingNode)
@@ -200,8 +200,8 @@ class YamlParser:
         else:
             self._n += self._sizes[id(node)]
         if self._n > MOST_VALUES:
-            what = f"aliases expand to more than {MOST_VALUES:,} values"
-            raise self._error(what, _line(node))
+            message = f"aliases expand to more than {MOST_VALUES:,} values"
+            raise self._error(message, _line(node))
         return self._known[id(node)]
 
     def _mapping(self, node: Any, steps: tuple[Step, ...]) -> dict[Any, Any]:
@@ -213,8 +213,8 @@ class YamlParser:
         for key_node, value_node in node.value:
             key: Any = self._value(key_node, ())
             if isinstance(key, list | dict):
-                what = "a list or mapping cannot be a key"
-                raise self._error(what, _line(key_node), _FIXES["mapping values"])
+                message = "a list or mapping cannot be a key"
+                raise self._error(message, _line(key_node), _FIXES["mapping values"])
             if key in seen and id(key_node) in written:
                 self._duplicate_key(key, Place(self._path, _line(key_node)))
             if id(key_node) in written:
@@ -226,8 +226,8 @@ class YamlParser:
                     value = with_gates_of(values[key], value)
                 if has_other_gates({key: values[key]}, {key: value}, (GATES,)):
                     before = self._lines[key,]
-                    what = f"{place}: {key} replaces the gates of {before}"
-                    self._warnings.append(what)
+                    message = f"{place}: {key} replaces the gates of {before}"
+                    self._warnings.append(message)
             self._lines[*steps, key] = place
             values[key] = value
             nodes[key] = value_node
@@ -286,8 +286,8 @@ class YamlParser:
                 unknown_name("YAML tag", node.tag, self._tags), _line(node)
             )
         if not isinstance(node, yaml.ScalarNode):
-            what = "!function needs module.name"
-            raise self._error(what, _line(node), "!function utils.process_docs")
+            message = "!function needs module.name"
+            raise self._error(message, _line(node), "!function utils.process_docs")
         return FunctionRef(Place(self._path, _line(node)), node.value.strip())
 
     def _syntax_error(self, error: yaml.MarkedYAMLError, raw: bytes) -> TaskFileError:
@@ -299,13 +299,13 @@ class YamlParser:
         lines = raw.decode(errors="replace").splitlines()
         written = lines[line - 1] if 0 < line <= len(lines) else ""
         if "\t" in written[: len(written) - len(written.lstrip())]:
-            what = "invalid YAML: the line is indented with a tab"
-            return self._error(what, line, "indent with spaces")
+            message = "invalid YAML: the line is indented with a tab"
+            return self._error(message, line, "indent with spaces")
         fix = next((fix for part, fix in _FIXES.items() if part in text), _FIXES[""])
         return self._error(f"invalid YAML: {text}", line, fix)
 
-    def _error(self, what: str, line: int, fix: str = "") -> TaskFileError:
-        return TaskFileError([Problem(what, Place(self._path, line), fix)])
+    def _error(self, message: str, line: int, fix: str = "") -> TaskFileError:
+        return TaskFileError([Problem(message, Place(self._path, line), fix)])
 
 
 def _line(node: yaml.Node) -> int:

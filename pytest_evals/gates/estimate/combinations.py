@@ -46,8 +46,10 @@ def combined(
         return whole
     spread = _sum(estimates, weights)
     if isinstance(spread, ExactValue) and gate.over == "population":
-        what = f"{members[0].seen.metric.key} is the same in all documents of each task"
-        raise InvalidGateError(what)
+        message = (
+            f"{members[0].seen.metric.key} is the same in all documents of each task"
+        )
+        raise InvalidGateError(message)
     return replace(
         whole,
         spread=spread,

@@ -84,15 +84,15 @@ def read_gate(
             fields = _of_mapping(_with(defaults, entry), task)
             text = _as_written(entry)
         else:
-            what = "a gate must be text such as 'acc >= 0.75' or a mapping, not "
-            raise ConditionError(f"{what}{entry!r}", "- acc >= 0.75")
+            message = "a gate must be text such as 'acc >= 0.75' or a mapping, not "
+            raise ConditionError(f"{message}{entry!r}", "- acc >= 0.75")
         if not fields["task"]:
-            what = f"gate {text!r} does not name its task"
+            message = f"gate {text!r} does not name its task"
             fix = f"gsm8k/{text}" if isinstance(entry, str) else "task: gsm8k"
-            raise ConditionError(what, fix)
+            raise ConditionError(message, fix)
     except (ConditionError, _ManyErrors) as error:
         every = error.every if isinstance(error, _ManyErrors) else [error]
-        problems = [Problem(one.what, source, one.fix) for one in every]
+        problems = [Problem(one.message, source, one.fix) for one in every]
         raise TaskFileError(problems) from None
     return _gate(fields, text, source)
 
@@ -111,7 +111,7 @@ def read_defaults(
         try:
             KEYS[str(key)].parse(str(key), value)
         except ConditionError as error:
-            problems.append(Problem(error.what, source(key), error.fix))
+            problems.append(Problem(error.message, source(key), error.fix))
     if problems:
         raise TaskFileError(problems)
     return {**entry}
@@ -129,7 +129,7 @@ def read_expression(text: str, source: Place = _OPTION) -> Gate:
     try:
         return _gate(_of_text(text, ""), text.strip(), source)
     except ConditionError as error:
-        raise OptionError(str(Problem(error.what, source, error.fix))) from None
+        raise OptionError(str(Problem(error.message, source, error.fix))) from None
 
 
 class _ManyErrors(Exception):
@@ -197,11 +197,11 @@ def _check_named(entry: Mapping[object, object]) -> None:
 
 
 def _subject(entry: Parsed, task: str) -> Parsed:
-    own = entry.get("task") or ""
-    if own and task and own != task:
-        what = f"the gate names task {own!r} but belongs to task {task!r}"
-        raise ConditionError(what, "leave 'task' out")
-    fields: Parsed = {"task": own or task, "id": entry.get("id") or ""}
+    named = entry.get("task") or ""
+    if named and task and named != task:
+        message = f"the gate names task {named!r} but belongs to task {task!r}"
+        raise ConditionError(message, "leave 'task' out")
+    fields: Parsed = {"task": named or task, "id": entry.get("id") or ""}
     if any(key in entry for key in DOCUMENT_KEYS):
         return fields
     metric = entry.get("metric")
@@ -209,30 +209,32 @@ def _subject(entry: Parsed, task: str) -> Parsed:
         if "metric" in entry and metric is None:  # reported by its parser
             return fields
         raise MissingKeyError("the gate names no metric", "metric: acc", ["metric"])
-    return {**fields, **_subject_of(metric, own, task)._asdict()}
+    return {**fields, **_subject_of(metric, named, task)._asdict()}
 
 
-def _subject_of(metric: str, own: str, task: str) -> Subject:
-    if not own:
+def _subject_of(metric: str, named: str, task: str) -> Subject:
+    if not named:
         return split_subject(metric, task)
     # The task is named separately: a slash in the metric is part of its name, unless
     # the prefix repeats the task.
-    name, comma, pipeline = metric.removeprefix(f"{own}/").partition(",")
+    name, comma, pipeline = metric.removeprefix(f"{named}/").partition(",")
     if not name or (comma and not pipeline):
-        return split_subject(metric, own)
-    return Subject(own, name.strip(), pipeline.strip())
+        return split_subject(metric, named)
+    return Subject(named, name.strip(), pipeline.strip())
 
 
 def _when(entry: Parsed, _: str) -> Parsed:
     """The conditions on model, variant and machine."""
-    when, own = entry.get("when") or (), ()
+    when, conditions = entry.get("when") or (), ()
     for name in ("model", "variant"):
         if found := entry.get(name) or ():
             if any(key == name for key, _ in when):
-                what = f"the gate names its {name} twice: {name}, and {name} below when"
-                raise ConditionError(what, "remove one of them")
-            own = (*own, *found)
-    return {"when": (*own, *when)} if own else {}
+                message = (
+                    f"the gate names its {name} twice: {name}, and {name} below when"
+                )
+                raise ConditionError(message, "remove one of them")
+            conditions = (*conditions, *found)
+    return {"when": (*conditions, *when)} if conditions else {}
 
 
 def _bounds(entry: Parsed, _: str) -> Parsed:
@@ -243,8 +245,8 @@ def _bounds(entry: Parsed, _: str) -> Parsed:
         )
     bounds: list[Bound] = [*filter(None, (entry.get("min"), entry.get("max")))]
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:
-        what = f"no number is both {bounds[0]} and {bounds[1]}"
-        raise ConditionError(what, "min must be at most max")
+        message = f"no number is both {bounds[0]} and {bounds[1]}"
+        raise ConditionError(message, "min must be at most max")
     return {"bounds": tuple(bounds)}
 
 
@@ -263,21 +265,23 @@ def _compared(entry: Parsed, _: str) -> Parsed:
         raise ConditionError("reference_n needs a reference", "reference: 0.742")
     if "baseline" not in entry:
         if margins:
-            what = f"{margins[0]} compares with a baseline: name one"
-            raise ConditionError(what, "baseline: main")
+            message = f"{margins[0]} compares with a baseline: name one"
+            raise ConditionError(message, "baseline: main")
         return {}
     bounds = [key for key in ("min", "max") if key in entry]
     if entry.get("metric") in COMPARED:
         if "range" in entry:
-            what = f"the range of {entry['metric']} is known"
-            raise ConditionError(what, "leave range out")
+            message = f"the range of {entry['metric']} is known"
+            raise ConditionError(message, "leave range out")
         if margins or not bounds:
-            what = f"{entry['metric']} compares two runs: set min or max"
-            raise ConditionError(what, "{metric: agreement, baseline: main, min: 0.98}")
+            message = f"{entry['metric']} compares two runs: set min or max"
+            raise ConditionError(
+                message, "{metric: agreement, baseline: main, min: 0.98}"
+            )
         return {"baseline": entry["baseline"]}
     if bounds:
-        what = f"a baseline gate limits a change, and {bounds[0]} the number itself"
-        raise ConditionError(what, f"write two entries, one of them {_EXAMPLE}")
+        message = f"a baseline gate limits a change, and {bounds[0]} the number itself"
+        raise ConditionError(message, f"write two entries, one of them {_EXAMPLE}")
     return {"baseline": entry["baseline"], "margin": _one_margin(entry, margins)}
 
 
@@ -285,8 +289,8 @@ def _published(entry: Parsed, margins: Sequence[str]) -> Parsed:
     example = "{metric: exact_match, reference: 0.742, reference_n: 1319, max_drop: 3%}"
     for key in ("baseline", "min", "max"):
         if key in entry:
-            what = f"{key} cannot be combined with reference, a published number"
-            raise ConditionError(what, example)
+            message = f"{key} cannot be combined with reference, a published number"
+            raise ConditionError(message, example)
     published: Published | None = entry["reference"]
     if published is not None:
         published = published._replace(n=entry.get("reference_n"))
@@ -296,8 +300,10 @@ def _published(entry: Parsed, margins: Sequence[str]) -> Parsed:
 def _one_margin(entry: Parsed, margins: Sequence[str]) -> Margin | None:
     if len(margins) != 1:
         named = " and ".join(margins) if margins else "none of them"
-        what = f"a comparison needs one of {', '.join(MARGIN_KEYS)}; this has {named}"
-        raise ConditionError(what, _EXAMPLE)
+        message = (
+            f"a comparison needs one of {', '.join(MARGIN_KEYS)}; this has {named}"
+        )
+        raise ConditionError(message, _EXAMPLE)
     margin: Margin | None = entry[margins[0]]
     return margin
 
@@ -320,17 +326,19 @@ def _noise(entry: Parsed, _: str) -> Parsed:
     over = _over(entry)
     named = [key for key in _NOISE_KEYS if key in entry]
     if over == "run" and named:
-        what = f"{named[0]} has no effect with over: run, which compares numbers"
-        raise ConditionError(what, "over: population")
+        message = f"{named[0]} has no effect with over: run, which compares numbers"
+        raise ConditionError(message, "over: population")
     if over == "population" and "noise" in entry:
-        what = "noise is that of another run, and over: population is about documents"
-        raise ConditionError(what, "over: benchmark")
+        message = (
+            "noise is that of another run, and over: population is about documents"
+        )
+        raise ConditionError(message, "over: benchmark")
     if over != "population" and entry.get("cluster"):
-        what = f"cluster has no effect with over: {over}, which keeps the documents"
-        raise ConditionError(what, "over: population")
+        message = f"cluster has no effect with over: {over}, which keeps the documents"
+        raise ConditionError(message, "over: population")
     if over == "benchmark" and "reference" in entry:
-        what = "a published number has the error of its documents"
-        raise ConditionError(what, "over: population")
+        message = "a published number has the error of its documents"
+        raise ConditionError(message, "over: population")
     noise = entry.get("noise", "auto")
     return {
         "over": over,
@@ -347,16 +355,16 @@ def _assumed(entry: Parsed, _: str) -> Parsed:
         return {}
     margin = entry.get("max_drop")
     if "baseline" not in entry or not {"max_drop", "recovery"} & entry.keys():
-        what = "largest_drop is about drops since a baseline: it needs baseline and "
-        raise ConditionError(f"{what}max_drop (or recovery)", _DROP_EXAMPLE)
+        message = "largest_drop is about drops since a baseline: it needs baseline and "
+        raise ConditionError(f"{message}max_drop (or recovery)", _DROP_EXAMPLE)
     if _over(entry) != "population":
-        what = f"largest_drop has no effect with over: {_over(entry)}"
-        raise ConditionError(what, "over: population")
+        message = f"largest_drop has no effect with over: {_over(entry)}"
+        raise ConditionError(message, "over: population")
     if margin is not None and not margin.relative and float(margin.value) >= largest:
-        what = (
+        message = (
             f"largest_drop {largest:g} is not above max_drop {margin.value}: the gate "
         )
-        raise ConditionError(f"{what}would pass by assumption alone", _DROP_EXAMPLE)
+        raise ConditionError(f"{message}would pass by assumption alone", _DROP_EXAMPLE)
     return {}
 
 
@@ -374,11 +382,13 @@ def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
             fix = _FIXES.get(name, "")
             hint = "" if fix else suggestion(name, KEYS)
             yield ConditionError(f"a gate has no key {name!r}{hint}", fix)
-    own = [name for name in names if name in DOCUMENT_KEYS]
+    document_keys = [name for name in names if name in DOCUMENT_KEYS]
     others = {*names} & {*KEYS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
-    if own and others:
-        what = f"{own[0]} cannot be combined with other conditions in one gate"
-        yield ConditionError(what, "write two entries")
+    if document_keys and others:
+        message = (
+            f"{document_keys[0]} cannot be combined with other conditions in one gate"
+        )
+        yield ConditionError(message, "write two entries")
 
 
 def _as_written(entry: Mapping[object, object]) -> str:

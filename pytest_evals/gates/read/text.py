@@ -35,9 +35,9 @@ _MOST_BITS = 130  # bits of an integer; the largest have about _LONGEST digits
 class ConditionError(ValueError):
     """A gate is invalid. ``fix`` is an example of the correct form."""
 
-    def __init__(self, what: str, fix: str = "") -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
         self.fix = fix
 
 
@@ -49,8 +49,8 @@ class MissingKeyError(ConditionError):
         keys: The keys, any of which is enough.
     """
 
-    def __init__(self, what: str, fix: str, keys: Sequence[str]) -> None:
-        super().__init__(what, fix)
+    def __init__(self, message: str, fix: str, keys: Sequence[str]) -> None:
+        super().__init__(message, fix)
         self.keys = keys
 
 
@@ -79,14 +79,17 @@ def read_condition(text: str) -> tuple[str, Bound]:
     value, end = _number_at(text, at, _meant(name, operator, text[at:]))
     rest = _skip_space(text, end)
     if rest < len(text):
-        what = f"unexpected {text[rest:]!r} after the number"
+        message = f"unexpected {text[rest:]!r} after the number"
         number = text[at:end]
         if _COMMA.fullmatch(text[rest:]):  # 0,9
-            number, what = f"{number}.{text[rest + 1 :]}", "a decimal point is needed"
+            number, message = (
+                f"{number}.{text[rest + 1 :]}",
+                "a decimal point is needed",
+            )
         fix = f"{name} {operator} {number}"
         if re.match(r"and\b|or\b|&|\|", text[rest:]):
             fix += ", and a second entry for the other condition"
-        raise _fault(text, rest, what, fix)
+        raise _fault(text, rest, message, fix)
     op = cast("Literal['>=', '>', '<=', '<']", operator)
     return name, Bound(op, value)
 
@@ -99,11 +102,11 @@ def split_subject(subject: str, task: str) -> Subject:
     if task and path.startswith(f"{task}/"):
         prefix, metric = task, path[len(task) + 1 :]
     if (slash and not prefix) or not metric or (comma and not pipeline):
-        what = f"{subject!r} has an empty part; it is read as [TASK/]METRIC[,FILTER]"
-        raise ConditionError(what, "metric: exact_match,strict-match")
+        message = f"{subject!r} has an empty part; it is read as [TASK/]METRIC[,FILTER]"
+        raise ConditionError(message, "metric: exact_match,strict-match")
     if prefix and task and prefix != task:
-        what = f"the gate names task {prefix!r} but belongs to task {task!r}"
-        raise ConditionError(what, f"leave {prefix + '/'!r} out")
+        message = f"the gate names task {prefix!r} but belongs to task {task!r}"
+        raise ConditionError(message, f"leave {prefix + '/'!r} out")
     return Subject(prefix or task, metric.strip(), pipeline.strip())
 
 
@@ -111,8 +114,8 @@ def read_number(value: object, name: str) -> Decimal:
     """A threshold from a mapping: a number, or text such as ``75%``. Raises
     ``ConditionError`` if it is not a finite number, or has too many digits."""
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # repr() may raise
-        what = f"{name} is out of range: about 2**{value.bit_length() - 1}"
-        raise ConditionError(what, f"{name}: 0.75")
+        message = f"{name} is out of range: about 2**{value.bit_length() - 1}"
+        raise ConditionError(message, f"{name}: 0.75")
     # The shortest decimal that is this float, usually as typed; NumPy's numbers too.
     text = str(value).strip()
     is_supported = isinstance(value, (Real, Decimal, str))
@@ -120,8 +123,8 @@ def read_number(value: object, name: str) -> Decimal:
     match = _NUMBER.match(text) if is_supported and len(text) <= _LONGEST else None
     rest = text[match.end() :].strip() if match else text
     if match is None or rest not in ("", "%"):
-        what = f"{name} must be a finite number or a percentage, not {value!r:.80}"
-        raise ConditionError(what, f"{name}: 0.75")
+        message = f"{name} must be a finite number or a percentage, not {value!r:.80}"
+        raise ConditionError(message, f"{name}: 0.75")
     return _decimal(match.group(), percent=rest == "%")
 
 
@@ -138,8 +141,10 @@ def _meant(name: str, operator: str, rest: str) -> str:
 def _number_at(text: str, at: int, example: str) -> tuple[Decimal, int]:
     match = _NUMBER.match(text, at)
     if match is None or len(match.group()) > _LONGEST:
-        what = f"expected a finite number, not {text[at:]!r}"
-        raise _fault(text, at, what if text[at:] else "the number is missing", example)
+        message = f"expected a finite number, not {text[at:]!r}"
+        raise _fault(
+            text, at, message if text[at:] else "the number is missing", example
+        )
     end = _skip_space(text, match.end())
     if text[end : end + 1] == "%":
         return _decimal(match.group(), percent=True), end + 1
@@ -156,20 +161,20 @@ def _decimal(digits: str, *, percent: bool) -> Decimal:
 
 def _operator_fault(text: str, at: int, operator: str, name: str) -> ConditionError:
     if operator in ("==", "=", "!="):
-        what = "a gate is a threshold; equality is not supported"
+        message = "a gate is a threshold; equality is not supported"
         rest = text[at + len(operator) :].strip()
-        return _fault(text, at, what, f"{name} >= {rest}" if rest else _EXAMPLE)
+        return _fault(text, at, message, f"{name} >= {rest}" if rest else _EXAMPLE)
     if operator in _MEANT:
-        what = f"unknown operator {operator!r}; did you mean {_MEANT[operator]!r}?"
+        message = f"unknown operator {operator!r}; did you mean {_MEANT[operator]!r}?"
         rest = text[at + len(operator) :].strip()
-        return _fault(text, at, what, f"{name} {_MEANT[operator]} {rest}")
+        return _fault(text, at, message, f"{name} {_MEANT[operator]} {rest}")
     fix = _meant(name, ">=", f"={text[at:]}")
     return _fault(text, at, "expected one of >=, >, <=, <", fix)
 
 
-def _fault(text: str, at: int, what: str, fix: str) -> ConditionError:
+def _fault(text: str, at: int, message: str, fix: str) -> ConditionError:
     """The error with its column, and a caret below it if the text is printable."""
-    shown = f"gate {text!r}, column {at + 1}: {what}"
+    shown = f"gate {text!r}, column {at + 1}: {message}"
     if not text.isprintable():
         return ConditionError(shown, _EXAMPLE)
     return ConditionError(f"{shown}\n    {text}\n    {' ' * at}^", fix)
@@ -224,8 +229,8 @@ def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:
     for gate, is_default in every:
         first = gate if is_default else used.setdefault((gate.task, gate.id), gate)
         if first is not gate:
-            what = f"gate id {gate.id!r} is taken by the gate at {first.source}"
-            problems.append(Problem(what, gate.source, f"id: {gate.id}-2"))
+            message = f"gate id {gate.id!r} is taken by the gate at {first.source}"
+            problems.append(Problem(message, gate.source, f"id: {gate.id}-2"))
     if problems:
         raise TaskFileError(problems)
     unique = []

@@ -50,8 +50,10 @@ _MOST_DOCUMENTS = 2**53
 _OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
 
 
-def _invalid(key: str, value: object, what: str, example: str) -> ConditionError:
-    return ConditionError(f"{key} must be {what}, not {value!r}", f"{key}: {example}")
+def _invalid(key: str, value: object, expected: str, example: str) -> ConditionError:
+    return ConditionError(
+        f"{key} must be {expected}, not {value!r}", f"{key}: {example}"
+    )
 
 
 def text(key: str, value: object) -> str:
@@ -96,13 +98,13 @@ def reducer(key: str, value: object) -> str:
 
 def gate_id(key: str, value: object) -> str:
     """The last part of a node id."""
-    own = text(key, value)
-    if not own:
+    name = text(key, value)
+    if not name:
         raise ConditionError("id is empty", "id: acc-floor")
-    if (fit := fit_for_id(own)) != own:
-        what = f"id {own!r} has '::', a bracket, white space or a control character"
-        raise ConditionError(what, f"id: {fit}")
-    return own
+    if (fit := fit_for_id(name)) != name:
+        message = f"id {name!r} has '::', a bracket, white space or a control character"
+        raise ConditionError(message, f"id: {fit}")
+    return name
 
 
 def one_of(names: tuple[str, ...]) -> Parser:
@@ -112,8 +114,8 @@ def one_of(names: tuple[str, ...]) -> Parser:
         if value in names:
             return str(value)
         hint = suggestion(str(value), names)
-        what = f"{key} cannot be {value!r}{hint}"
-        raise ConditionError(what, f"{key}: {names[-1]}")
+        message = f"{key} cannot be {value!r}{hint}"
+        raise ConditionError(message, f"{key}: {names[-1]}")
 
     return parse
 
@@ -125,13 +127,13 @@ def flag(key: str, value: object) -> bool:
     return value
 
 
-def number(holds: Callable[[float], bool], what: str, example: str) -> Parser:
-    """A number. ``what``: which ones are valid."""
+def number(holds: Callable[[float], bool], expected: str, example: str) -> Parser:
+    """A number. ``expected``: which ones are valid."""
 
     def parse(key: str, value: object) -> float:
         found = float(read_number(value, key))
         if not holds(found):
-            raise _invalid(key, value, what, example)
+            raise _invalid(key, value, expected, example)
         return found
 
     return parse
@@ -161,13 +163,13 @@ def margin(key: str, value: object) -> Margin:
     kind = cast("Literal['max_drop', 'max_rise', 'recovery']", key)
     if key == "recovery":
         if not 0 < allowed <= 1:
-            what = "above 0 and at most 1, a share of the baseline's value"
-            raise _invalid(key, value, what, "0.95")
+            message = "above 0 and at most 1, a share of the baseline's value"
+            raise _invalid(key, value, message, "0.95")
         return Margin(kind, allowed, relative=True)
     if allowed < 0:
-        what = f"{key} must be 0 or more, not {value!r}: it is the largest "
-        what += f"{key.removeprefix('max_')} allowed"
-        raise ConditionError(what, f"{key}: {-allowed}")
+        message = f"{key} must be 0 or more, not {value!r}: it is the largest "
+        message += f"{key.removeprefix('max_')} allowed"
+        raise ConditionError(message, f"{key}: {-allowed}")
     percent = isinstance(value, str) and value.strip().endswith("%")
     return Margin(kind, allowed, relative=percent)
 
@@ -178,8 +180,8 @@ def score_range(key: str, value: object) -> tuple[float, float]:
         raise _invalid(key, value, "the lowest and the highest score", "[0, 10]")
     low, high = (float(read_number(one, key)) for one in value)
     if not low < high:
-        what = f"{key} must ascend, and {value!r} does not"
-        raise ConditionError(what, f"{key}: [0, 10]")
+        message = f"{key} must ascend, and {value!r} does not"
+        raise ConditionError(message, f"{key}: [0, 10]")
     return low, high
 
 
@@ -187,10 +189,10 @@ def reference(key: str, value: object) -> Published:
     """A published number, or a mapping with its ``value`` and how it was measured."""
     if not isinstance(value, Mapping):
         return Published(read_number(value, key))
-    for own in value:
-        if own not in ("value", *PROTOCOL_KEYS):
-            hint = suggestion(str(own), ("value", *PROTOCOL_KEYS))
-            raise ConditionError(f"{key} has no key {own!r}{hint}", _REFERENCE)
+    for name in value:
+        if name not in ("value", *PROTOCOL_KEYS):
+            hint = suggestion(str(name), ("value", *PROTOCOL_KEYS))
+            raise ConditionError(f"{key} has no key {name!r}{hint}", _REFERENCE)
     if "value" not in value:
         raise ConditionError(f"{key} has no value", _REFERENCE)
     protocol = tuple((str(k), one) for k, one in value.items() if k != "value")
@@ -202,16 +204,16 @@ def reference_n(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise _invalid(key, value, "the number of documents behind reference", "1319")
     if int(value) > _MOST_DOCUMENTS:
-        what = f"{key} is larger than 2**53: no data set has so many documents"
-        raise ConditionError(what, f"{key}: 1319")
+        message = f"{key} is larger than 2**53: no data set has so many documents"
+        raise ConditionError(message, f"{key}: 1319")
     return int(value)
 
 
 def must_pass(key: str, value: object) -> tuple[str, ...]:
     """Ids of documents."""
     if isinstance(value, Mapping) and "share" in value:
-        what = "must_pass has no key 'share'"
-        raise ConditionError(what, "must_pass: [417], every: 8 of 10")
+        message = "must_pass has no key 'share'"
+        raise ConditionError(message, "must_pass: [417], every: 8 of 10")
     if not isinstance(value, (list, tuple)) or not value:
         raise _invalid(key, value, "a list of document ids", _IDS)
     for one in value:
@@ -228,8 +230,10 @@ def every(key: str, value: object) -> Every:
         raise _invalid(key, value, f"text such as {_EVERY}", _EVERY)
     least, n = int(match[1]), int(match[2])
     if not 0 < least <= n:
-        what = f"{key}: {least} of {n} is not possible: expected 1 of {n} to {n} of {n}"
-        raise ConditionError(what, f"{key}: {_EVERY}")
+        message = (
+            f"{key}: {least} of {n} is not possible: expected 1 of {n} to {n} of {n}"
+        )
+        raise ConditionError(message, f"{key}: {_EVERY}")
     return Every(least, n)
 
 
@@ -237,12 +241,12 @@ def when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The patterns of each condition, one of which must match."""
     if not isinstance(value, Mapping) or not value:
         raise _invalid(key, value, "a mapping of conditions", _WHEN)
-    for own in value:
-        if own not in CONDITIONS:
-            hint = suggestion(own, CONDITIONS)
-            what = f"{key} has no condition {own!r}{hint}"
-            raise ConditionError(what, f"{key}: {_WHEN}")
-    return tuple((str(own), _patterns(own, one)) for own, one in value.items())
+    for name in value:
+        if name not in CONDITIONS:
+            hint = suggestion(name, CONDITIONS)
+            message = f"{key} has no condition {name!r}{hint}"
+            raise ConditionError(message, f"{key}: {_WHEN}")
+    return tuple((str(name), _patterns(name, one)) for name, one in value.items())
 
 
 def model(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -254,9 +258,11 @@ def _patterns(condition: object, value: object) -> tuple[str, ...]:
     found = value if isinstance(value, (list, tuple)) else [value]
     texts = [one.strip() for one in found if isinstance(one, str)]
     if not found or len(texts) < len(found) or not all(texts):
-        what = f"when.{condition} must be a string or a list of strings, not {value!r}"
+        message = (
+            f"when.{condition} must be a string or a list of strings, not {value!r}"
+        )
         fix = 'gpu: "*H100*"' if condition == "gpu" else f"when: {_WHEN}"
-        raise ConditionError(what, fix)
+        raise ConditionError(message, fix)
     return tuple(texts)
 
 
@@ -273,14 +279,14 @@ def bounds_of(
     """The bounds of an entry with ``value`` and ``tolerance``; ``None`` if it has
     neither, or if one is invalid. Raises ``ConditionError`` if one is missing, or a key
     of ``excluded`` is given too."""
-    own = [key for key in ("value", "tolerance") if key in entry]
+    keys = [key for key in ("value", "tolerance") if key in entry]
     other = next((key for key in excluded if key in entry), None)
-    if own and other:
-        raise ConditionError(f"{own[0]} cannot be combined with {other}", _VALUE)
-    if len(own) == 1:
-        missing = "tolerance" if own == ["value"] else "value"
-        fix = f"{_VALUE}, or a threshold: min: 0.7" if "value" in own else _VALUE
-        raise MissingKeyError(f"{own[0]} needs {missing}", fix, [missing])
+    if keys and other:
+        raise ConditionError(f"{keys[0]} cannot be combined with {other}", _VALUE)
+    if len(keys) == 1:
+        missing = "tolerance" if keys == ["value"] else "value"
+        fix = f"{_VALUE}, or a threshold: min: 0.7" if "value" in keys else _VALUE
+        raise MissingKeyError(f"{keys[0]} needs {missing}", fix, [missing])
     value, tolerance = entry.get("value"), entry.get("tolerance")
     if value is None or tolerance is None:  # reported by its parser
         return None
@@ -321,9 +327,9 @@ def _bounds_around(
             if tolerance["below"].relative
             else f"{distance}"
         )
-        what = f"a tolerance of {shown} below {value} allows every positive value"
+        message = f"a tolerance of {shown} below {value} allows every positive value"
         fix = "8%" if distance >= 100 or tolerance["below"].relative else f"{distance}%"
-        raise ConditionError(what, f"tolerance: {fix}")
+        raise ConditionError(message, f"tolerance: {fix}")
     return tuple(bounds)
 
 
@@ -333,10 +339,12 @@ def _distance(key: str, value: object) -> Tolerance:
     try:
         allowed = read_number(f"{points[1]}%" if points else shown, key)
     except ConditionError:
-        what = f"{key} must be a share (8%), a distance (0.08) or points (8 points), "
-        raise ConditionError(f"{what}not {value!r:.80}", f"{key}: 8%") from None
+        message = (
+            f"{key} must be a share (8%), a distance (0.08) or points (8 points), "
+        )
+        raise ConditionError(f"{message}not {value!r:.80}", f"{key}: 8%") from None
     if allowed < 0:
-        what = f"{key} must be 0 or more, not {value!r}: it is a distance"
-        raise ConditionError(what, f"{key}: {str(shown).lstrip('-')}")
+        message = f"{key} must be 0 or more, not {value!r}: it is a distance"
+        raise ConditionError(message, f"{key}: {str(shown).lstrip('-')}")
     is_share = isinstance(shown, str) and shown.endswith("%")
     return Tolerance(allowed, is_share)

@@ -229,9 +229,9 @@ class LightevalHarness:
             place, why = min(failed)
             sent = zip(docs, requests, strict=True)
             doc = [doc for doc, of_doc in sent for _ in of_doc][place]
-            what = f"{len(failed)} of {len(flat)} {kind}"
+            message = f"{len(failed)} of {len(flat)} {kind}"
             where = f"document {doc.id} of {doc.task_name}: "
-            raise ModelError(failure(self._model, what, where, why, _FIX))
+            raise ModelError(failure(self._model, message, where, why, _FIX))
         rest = iter(results)
         return [(of_doc, [next(rest) for _ in of_doc]) for of_doc in requests]
 

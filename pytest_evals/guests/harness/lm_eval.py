@@ -174,9 +174,9 @@ class HarnessModel:
         self._warn(self._model.notes)
         if failed:
             place, why = min(failed)
-            what = f"{len(failed)} of {len(instances)} {kind}"
+            message = f"{len(failed)} of {len(instances)} {kind}"
             where = _place(instances[place])
-            raise ModelError(failure(self._model, what, where, why, _FIX))
+            raise ModelError(failure(self._model, message, where, why, _FIX))
         return results
 
     def _result(self, kind: str, response: Response) -> Any:

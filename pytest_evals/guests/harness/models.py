@@ -154,6 +154,6 @@ def responses(
             yield place, Response(error="no response")
 
 
-def failure(model: Model, what: str, where: str, why: str, fix: str) -> str:
+def failure(model: Model, count: str, where: str, why: str, fix: str) -> str:
     """The message of failed requests: their number and kind, and the first of them."""
-    return f"{model}: {what} requests failed\n  first: {where}{why}\n  fix: {fix}"
+    return f"{model}: {count} requests failed\n  first: {where}{why}\n  fix: {fix}"

@@ -233,11 +233,11 @@ class _TaskBuilder:
     def _trials(self) -> Trials | None:
         """Return the trials; the specification's number overrides the task's."""
         section = self._definition.section("trials")
-        own = read_trials(section) if section is not None else None
+        trials = read_trials(section) if section is not None else None
         n = self._use.sizes.n_trials
         if not n:
-            return own
-        return replace(own, n=n) if own is not None else Trials(n=n)
+            return trials
+        return replace(trials, n=n) if trials is not None else Trials(n=n)
 
     def _check_aggregators(
         self, trials: Trials | None, scorers: Sequence[SampleScorer]
@@ -249,8 +249,8 @@ class _TaskBuilder:
         for one in trials.aggregators:
             if one.score and one.score not in known:
                 hint = suggestion(one.score, known)
-                what = f"score_name: unknown score {one.score!r}{hint}"
-                self._definition.problem("trials", what)
+                message = f"score_name: unknown score {one.score!r}{hint}"
+                self._definition.problem("trials", message)
 
     def _rows(self, keys: DatasetKeys, scorers: Sequence[SampleScorer]) -> SampleRows:
         has_place = "dataset" in self._definition.values
@@ -276,31 +276,31 @@ class _TaskBuilder:
             return None
         if result.recipe is None or result.recipe.makes_rows:
             kind = "no samples" if result.recipe is None else "a postprocessor"
-            what = f"{key!r} has {kind}, and cannot provide rows for another task"
-            self.problems.append(Problem(what, place))
+            message = f"{key!r} has {kind}, and cannot provide rows for another task"
+            self.problems.append(Problem(message, place))
             return None
         return result
 
     def _later_rows(
         self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
     ) -> tuple[SampleRows, EarlierTask]:
-        recipe, own = earlier.recipe, earlier.rows
-        assert recipe is not None and own is not None, "checked by _earlier"
+        recipe, earlier_rows = earlier.recipe, earlier.rows
+        assert recipe is not None and earlier_rows is not None, "checked by _earlier"
         place = self._definition.place("dataset")
         if any(one.score_samples is not None for one in scorers):
-            what = "python_all_samples needs all results before they exist"
-            raise TaskFileError([Problem(what, place, "type: python")])
+            message = "python_all_samples needs all results before they exist"
+            raise TaskFileError([Problem(message, place, "type: python")])
         check_columns(self._columns(), RESULT_COLUMNS)
 
         def load() -> Samples:
-            ids = [recipe.id(i) for i in own.own]
-            samples = map(recipe.sample, own.own)
+            ids = [recipe.id(i) for i in earlier_rows.positions]
+            samples = map(recipe.sample, earlier_rows.positions)
             pairs = zip(samples, ids, strict=True)
             rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
             return Samples(rows, None, ids)
 
         rows = SampleRows(load, self._suite.options, self._use.sizes)
-        return rows, lambda i: recipe.as_sample(own.own[i])
+        return rows, lambda i: recipe.as_sample(earlier_rows.positions[i])
 
     def _common(self) -> dict[str, Any]:
         use = self._use

@@ -63,12 +63,12 @@ def dataset_rows(entity: Entity, loading: Loading) -> Rows:
     try:
         found = matching_rows(numbered, filters)
     except DocumentError as error:
-        what = f"a filter of {entity.key!r} fails: {error}"
-        raise TaskFileError([Problem(what, entity.place)]) from error
+        message = f"a filter of {entity.key!r} fails: {error}"
+        raise TaskFileError([Problem(message, entity.place)]) from error
     if not found:
-        what = f"the dataset {entity.key!r} has no rows"
+        message = f"the dataset {entity.key!r} has no rows"
         after = " that match its filters" if rows else ""
-        raise TaskFileError([Problem(what + after, entity.place)])
+        raise TaskFileError([Problem(message + after, entity.place)])
     return found
 
 
@@ -81,9 +81,9 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
     given = [key for key in _ORIGINS if top.raw(key) is not None]
     if len(given) != 1:
         listed = f", not {' and '.join(given)}" if given else ""
-        what = f"a dataset needs exactly one of {_BOTH}{listed}"
+        message = f"a dataset needs exactly one of {_BOTH}{listed}"
         fix = "source: {type: local, file_path: ./rows.jsonl}"
-        top.problem(given[-1] if given else "key", what, fix)
+        top.problem(given[-1] if given else "key", message, fix)
     if "generator_specification" in given:
         load = _generated(top)
     elif "source" in given:
@@ -92,9 +92,11 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
             filters = [read_filter(entry) for entry in section.entries("filters")]
             kind = section.values.get("type")
             if kind in _TRACES:
-                what = f"source type {kind!r} imports from another service, which is "
+                message = (
+                    f"source type {kind!r} imports from another service, which is "
+                )
                 fix = "export the traces to JSONL and use type: local"
-                section.problem("type", f"{what}not supported", fix)
+                section.problem("type", f"{message}not supported", fix)
             else:
                 load = section.typed("source type", "a source", _SOURCES)
     elif "file_path" in given:  # deprecated
@@ -110,8 +112,8 @@ def _local(section: Keys) -> Load | None:
     if path is None:
         return None
     if path.suffix.lower() not in _TABLES:
-        what = f"file_path: {path.name!r} must end in .csv or .jsonl"
-        section.problem("file_path", what, "file_path: ./rows.jsonl")
+        message = f"file_path: {path.name!r} must end in .csv or .jsonl"
+        section.problem("file_path", message, "file_path: ./rows.jsonl")
     return lambda loading: tables.table_rows(path, place, typed=loading.typed)
 
 
@@ -137,8 +139,8 @@ def _url(section: Keys) -> Load | None:
     if not url:
         return None
     if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
-        what = f"url: the path of {url!r} does not end in .csv or .jsonl"
-        section.problem("url", what)
+        message = f"url: the path of {url!r} does not end in .csv or .jsonl"
+        section.problem("url", message)
     return lambda loading: tables.download(url, place, typed=loading.typed)
 
 
@@ -147,8 +149,8 @@ def _hub(section: Keys) -> Load | None:
     split = section.required_name("split", "test")
     arguments = section.take("load_dataset_kwargs", dict, {})
     if "split" in arguments:
-        what = "load_dataset_kwargs must not contain split"
-        section.problem("load_dataset_kwargs", what, f"split: {arguments['split']}")
+        message = "load_dataset_kwargs must not contain split"
+        section.problem("load_dataset_kwargs", message, f"split: {arguments['split']}")
     if not path or not split:
         return None
     places = section.place("path"), section.place("split")

@@ -146,12 +146,12 @@ class Entities:
         return found
 
     def find(
-        self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
+        self, kind: Kind, key: str, near: Path, listed: Sequence[Entity] = ()
     ) -> Entity | None:
         """Return the entity with a key, or ``None``. Several at the same distance from
         the file that contains the reference are a ``TaskFileError``; those of a run
-        file (``own``) have precedence over all others."""
-        mine = [one for one in own if one.kind == kind and one.key == key]
+        file (``listed``) have precedence over all others."""
+        mine = [one for one in listed if one.kind == kind and one.key == key]
         if mine:  # a run file can refer to one file twice
             return _only([*{one.place: one for one in mine}.values()], key)
         for folder in self._levels(near):
@@ -161,11 +161,11 @@ class Entities:
         return None
 
     def unknown_key(
-        self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
+        self, kind: Kind, key: str, near: Path, listed: Sequence[Entity] = ()
     ) -> str:
         """Return the error message for an unknown key: a similar key or the list of
         known keys, and unreadable files, which might define it."""
-        names = [one.key for one in own if one.kind == kind]
+        names = [one.key for one in listed if one.kind == kind]
         for folder in self._levels(near):
             names += [one.key for one in self._below(folder, kind)]
         known = sorted({name for name in names if name})
@@ -241,7 +241,7 @@ def _only(found: Sequence[Entity], key: str) -> Entity:
     first, *others = found
     if others:
         places = ", ".join(str(one.place) for one in others)
-        what = f"there is another {first.kind} called {key!r}, at {places}"
+        message = f"there is another {first.kind} called {key!r}, at {places}"
         fix = "give one of them another key"
-        raise TaskFileError([Problem(what, first.place, fix)])
+        raise TaskFileError([Problem(message, first.place, fix)])
     return first

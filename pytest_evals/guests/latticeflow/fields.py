@@ -51,8 +51,8 @@ class Keys(Section):
         tags = self.take("tags", list, [])
         for number, tag in enumerate(tags):
             if not isinstance(tag, str):
-                what = f"a tag must be a string, not {tag!r}"
-                self.entry_problem("tags", number, what, f"quote it: {str(tag)!r}")
+                message = f"a tag must be a string, not {tag!r}"
+                self.entry_problem("tags", number, message, f"quote it: {str(tag)!r}")
         return Header(key, tuple(tag for tag in tags if isinstance(tag, str)))
 
     def check_key(self, owner: str, *, provided: bool = False) -> None:
@@ -64,32 +64,32 @@ class Keys(Section):
             return
         allowed = f"letters, digits, _ and -, at most {LONGEST}"
         fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]
-        what = f"the key of {owner} may contain {allowed}, not {key!r:.80}"
-        self.problem("key", what, f"key: {fix}")
+        message = f"the key of {owner} may contain {allowed}, not {key!r:.80}"
+        self.problem("key", message, f"key: {fix}")
 
     def entry_problem(
-        self, key: str, entry: str | int, what: str, fix: str = ""
+        self, key: str, entry: str | int, message: str, fix: str = ""
     ) -> None:
         """Report a problem at an entry of a list or mapping under a key."""
         place = self.file.place(*self.steps, key, entry)
-        self.problems.append(Problem(what, place, fix))
+        self.problems.append(Problem(message, place, fix))
 
-    def need(self, key: str, example: str, what: str = "") -> bool:
+    def need(self, key: str, example: str, message: str = "") -> bool:
         """Return whether a key has a value; if not, report that it is missing."""
         if self.raw(key) is not None:
             return True
-        self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+        self.problem(key, message or f"{key} is missing", f"{key}: {example}")
         return False
 
     def required_text(self, key: str, example: str = "…") -> str:
         """Return a required string, empty if it is missing."""
         return self.text(key) if self.need(key, f'"{example}"') else ""
 
-    def required_name(self, key: str, example: str, what: str = "") -> str:
+    def required_name(self, key: str, example: str, message: str = "") -> str:
         """Return a required string that must not be empty; empty if it is missing."""
         value = self.name(key)
         if value is None:
-            self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+            self.problem(key, message or f"{key} is missing", f"{key}: {example}")
         return value or ""
 
     def required_key(self, owner: str, example: str) -> str:
@@ -99,17 +99,17 @@ class Keys(Section):
             self.check_key(owner)
         return key
 
-    def required_section(self, key: str, example: str, what: str = "") -> Keys:
+    def required_section(self, key: str, example: str, message: str = "") -> Keys:
         """Return a required nested mapping. One that is missing is empty, and has no
         further problems."""
-        found = self.section(key) if self.need(key, example, what) else None
+        found = self.section(key) if self.need(key, example, message) else None
         return found or Keys(self.file, [], {}, (*self.steps, key))
 
-    def required_entries(self, key: str, example: str, what: str = "") -> list[Keys]:
+    def required_entries(self, key: str, example: str, message: str = "") -> list[Keys]:
         """Return a list of mappings that must not be empty."""
         entries: list[Keys] = [*self.entries(key)]
         if not entries and not self.values.get(key):
-            self.problem(key, what or f"{key} is missing", f"{key}: {example}")
+            self.problem(key, message or f"{key} is missing", f"{key}: {example}")
         return entries
 
     def typed(

@@ -38,8 +38,8 @@ class SampleFilter:
         try:
             return _OPS[self.op].test(value, self.expected)
         except TypeError as error:
-            what = f"{self.expression.what}: {self.op}: {error}"
-            raise FieldError(what, self.expression.place) from None
+            message = f"{self.expression.field}: {self.op}: {error}"
+            raise FieldError(message, self.expression.place) from None
 
 
 def read_filter(section: Keys) -> SampleFilter:
@@ -64,23 +64,23 @@ def _expected(section: Keys, op: str) -> Any:
     if takes == "values":
         values = section.raw("values")
         if not isinstance(values, list):
-            what = f"{op} needs a list of values, not {values!r}"
-            section.problem("values", what, 'values: ["l2", "l4"]')
+            message = f"{op} needs a list of values, not {values!r}"
+            section.problem("values", message, 'values: ["l2", "l4"]')
             return []
         for one in values:
             if not isinstance(one, str | int | float):
-                what = f"values must be strings, numbers or booleans, not {one!r}"
-                section.problem("values", what)
+                message = f"values must be strings, numbers or booleans, not {one!r}"
+                section.problem("values", message)
         return values
     if not takes:
         return None
     value = section.raw("value")
     if not isinstance(value, str | int | float):
-        what = f"{op} compares with a string, a number or a boolean, not {value!r}"
-        section.problem("value", what, "value: test")
+        message = f"{op} compares with a string, a number or a boolean, not {value!r}"
+        section.problem("value", message, "value: test")
     elif takes == "number" and _number(value) is None:
-        what = f"{op} compares with a number, not {value!r}"
-        section.problem("value", what, "value: 3")
+        message = f"{op} compares with a number, not {value!r}"
+        section.problem("value", message, "value: 3")
     return value
 
 
@@ -174,20 +174,20 @@ def read_actions(definition: Keys) -> Actions:
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
         inner = entry.required_section("filter", fix, "an action needs a filter")
-        own = read_filter(inner)
+        condition = read_filter(inner)
         entry.close("an action")
         if key in found:
             entry.problem("key", f"duplicate action {key!r}")
-        found[key] = own
+        found[key] = condition
     return found
 
 
 def excluding_action(actions: Actions, variables: Mapping[str, Any]) -> str:
     """Return the key of the first action that matches a sample, or an empty string.
     ``variables``: ``sample``, ``solver_output`` and ``scores``."""
-    for key, own in actions.items():
+    for key, condition in actions.items():
         try:
-            if own.matches(variables):
+            if condition.matches(variables):
                 return key
         except DocumentError as error:
             raise DocumentError(f"action {key!r}: {error}") from error

@@ -64,8 +64,8 @@ def generate_rows(
             rows = chain.from_iterable(map(one, rows))
         found = [dict(row) for row in islice(rows, source.n)]
     except DocumentError as error:
-        what = f"the generator {source.generator!r} fails: {error}"
-        raise TaskFileError([Problem(what, source.place)]) from error
+        message = f"the generator {source.generator!r} fails: {error}"
+        raise TaskFileError([Problem(message, source.place)]) from error
     if len({str(row.get(ID)) for row in found}) < len(found):
         # Several rows of one sample share its id; drop it to number them.
         found = [{k: v for k, v in row.items() if k != ID} for row in found]
@@ -92,8 +92,8 @@ def _definition(
 
 
 def _start(definition: Keys, datasets: Datasets) -> Start:
-    what, fix = "a generator needs a dataset", "{type: empty}"
-    section = definition.required_section("dataset", fix, what)
+    message, fix = "a generator needs a dataset", "{type: empty}"
+    section = definition.required_section("dataset", fix, message)
     if section.values.get("type") == "task_result":
         section.problem("type", "task_result samples require LatticeFlow's server")
         section = Keys(section.file, [], {"type": "empty"}, section.steps)
@@ -106,8 +106,8 @@ def _empty(section: Keys, datasets: Datasets) -> Start:
 
 
 def _inline(section: Keys, datasets: Datasets) -> Start:
-    what = "samples are missing"
-    entries = section.required_entries("samples", "[{text: …}]", what)
+    message = "samples are missing"
+    entries = section.required_entries("samples", "[{text: …}]", message)
     samples = [entry.values for entry in entries]
     return lambda: samples
 
@@ -176,13 +176,17 @@ def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
 
 
 def _synthesizers(definition: Keys) -> list[Synthesizer]:
-    what, found = "a generator needs synthesizers", []
-    for entry in definition.required_entries("synthesizers", "[{type: empty}]", what):
+    message, found = "a generator needs synthesizers", []
+    for entry in definition.required_entries(
+        "synthesizers", "[{type: empty}]", message
+    ):
         kind = entry.values.get("type")
         if kind in _REFUSED:
-            what = f"the synthesizer {kind!r} requires a model, which is not supported"
+            message = (
+                f"the synthesizer {kind!r} requires a model, which is not supported"
+            )
             fix = "generate the dataset once and use the file"
-            entry.problem("type", f"{what} here", fix)
+            entry.problem("type", f"{message} here", fix)
             continue
         found.append(entry.typed("synthesizer", "a synthesizer", _SYNTHESIZERS))
     return found
@@ -203,8 +207,8 @@ def _python(entry: Keys) -> Synthesizer:
     def read(rows: Any) -> list[dict[str, Any]]:
         if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
             return [to_json(one, lambda value: value) for one in rows]
-        what = f"must return a list of samples, not {rows!r:.80}"
-        raise function.invalid_return(what)
+        message = f"must return a list of samples, not {rows!r:.80}"
+        raise function.invalid_return(message)
 
     return lambda row: function.read(read, dict(row))
 

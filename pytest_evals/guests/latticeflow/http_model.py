@@ -89,8 +89,10 @@ class _Sender:
 
     def _read(self, reply: Any) -> Mapping[str, Any]:
         status = reply.status_code
-        own = self._adapter.takes_faults and status >= 400 and not is_transient(status)
-        if not (reply.is_success or own):
+        is_handled = (
+            self._adapter.takes_faults and status >= 400 and not is_transient(status)
+        )
+        if not (reply.is_success or is_handled):
             raise self.safe(status_error(status, reply.text, wait_of(reply)))
         try:
             output = self._adapter.to_output(reply.text, status, self._info)
@@ -112,7 +114,7 @@ class _Sender:
         """Mask the key, which a server may repeat."""
         for secret in self._secrets:
             bare = secret.removeprefix("Bearer ")
-            fault.what = fault.what.replace(secret, "***").replace(bare, "***")
+            fault.text = fault.text.replace(secret, "***").replace(bare, "***")
         return fault
 
 
@@ -193,6 +195,6 @@ class HttpModel(BackgroundModel):
         share = (time.perf_counter() - began) / self._client.concurrency.limit
         response = models.response_of(output, share, meter.latency_s)
         if response.error:
-            what = f"{self._sender.source(None)}: {response.error}"
-            response = replace(response, error=what)
+            message = f"{self._sender.source(None)}: {response.error}"
+            response = replace(response, error=message)
         return place, replace(response, cost=meter.cost)

@@ -45,20 +45,20 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
         return tuple(_single_task(first, suite))
     if first.kind in ("run", "evaluation"):
         return tuple(_run(first, listed, suite))
-    what = f"this file defines a {first.kind}, not a task"
-    raise TaskFileError([Problem(what, first.place)])
+    message = f"this file defines a {first.kind}, not a task"
+    raise TaskFileError([Problem(message, first.place)])
 
 
 def _refuse_undeclared(path: Path) -> NoReturn:
     """Raise for a file that looks like a task or run file but lacks its key."""
     file, known = read_yaml(path), ("definition", "evaluation", "task_specifications")
-    what = (
+    message = (
         "a task needs a definition and a run file an evaluation; this file has neither"
     )
     for key in file.values:
         if hint := did_you_mean(str(key), known):
-            raise TaskFileError([Problem(f"{what}: {key!r}{hint}", file.place(key))])
-    raise TaskFileError([Problem(what, Place(path, 1))])
+            raise TaskFileError([Problem(f"{message}: {key!r}{hint}", file.place(key))])
+    raise TaskFileError([Problem(message, Place(path, 1))])
 
 
 def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
@@ -95,9 +95,9 @@ def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
 
 
 def _no_earlier(key: str, place: Place) -> NoReturn:
-    what = f"unknown result {key!r}: this task is run on its own"
+    message = f"unknown result {key!r}: this task is run on its own"
     fix = "name a specification of the same evaluation and run the run file"
-    raise TaskFileError([Problem(what, place, fix)])
+    raise TaskFileError([Problem(message, place, fix)])
 
 
 def _run(
@@ -107,7 +107,7 @@ def _run(
     gates, or all listed tasks if it has no evaluation."""
     run = read_run(entity, suite.options.parameters)
     suite.entities.parameters.update(run.parameters)
-    inner = replace(suite, own=tuple(listed), secrets=run.secrets)
+    inner = replace(suite, listed=tuple(listed), secrets=run.secrets)
     _refuse_conflicting_secrets(run.secrets, listed)
     tasks = [one for one in listed if one.kind == "task"]
     policies = [read_policy(one) for one in listed if one.kind == "policy"]
@@ -120,8 +120,8 @@ def _run(
     gates = gates_of(rules, [subject for one in assembled for subject in one.subjects])
     for one in assembled:
         if suite.options.takes([one.task.name, *one.task.tags]):
-            own = gates.get(one.task.name, ())
-            yield replace(one.task, gates=own) if own else one.task
+            task_gates = gates.get(one.task.name, ())
+            yield replace(one.task, gates=task_gates) if task_gates else one.task
 
 
 def _refuse_conflicting_secrets(
@@ -130,12 +130,14 @@ def _refuse_conflicting_secrets(
     known = dict(secrets)
     problems = []
     for one in listed:
-        own = one.file.values.get("secrets")
-        for name, value in own.items() if isinstance(own, dict) else ():
+        file_secrets = one.file.values.get("secrets")
+        for name, value in (
+            file_secrets.items() if isinstance(file_secrets, dict) else ()
+        ):
             if known.setdefault(name, value) != value:
-                what = f"the secret {name!r} has a different value elsewhere in this"
+                message = f"the secret {name!r} has a different value elsewhere in this"
                 place = one.file.place("secrets", name)
-                problems.append(Problem(f"{what} run", place, "use a unique name"))
+                problems.append(Problem(f"{message} run", place, "use a unique name"))
     if problems:
         raise TaskFileError(problems)
 
@@ -173,9 +175,9 @@ class _EvaluationTasks:
             entity = self._suite.entity("task", one.task, one.place)
             self._entities[one.task] = read_task(entity)
         if one.n_runs > 1:
-            what = "repeatability: a session cannot compare several runs of a task"
+            message = "repeatability: a session cannot compare several runs of a task"
             fix = "--evals-repeatability=K runs everything K times"
-            raise TaskFileError([Problem(what, one.place, fix)])
+            raise TaskFileError([Problem(message, one.place, fix)])
         return assemble(self._entities[one.task], one, self._suite, self._earlier)
 
     def _earlier(self, key: str, place: Place) -> AssembledTask:
@@ -184,9 +186,9 @@ class _EvaluationTasks:
             raise TaskFileError([Problem(f"circular tasks: {names}", place)])
         if key not in self._specifications:
             hint = suggestion(key, list(self._specifications))
-            what = f"this evaluation has no specification {key!r}{hint}"
+            message = f"this evaluation has no specification {key!r}{hint}"
             fix = "results of other runs are available only on LatticeFlow's server"
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         task = self._one(key)
         if isinstance(task, TaskFileError):
             raise task

@@ -152,8 +152,8 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     if kind:
         model = _CONNECTIONS[kind](reader, config)
         if reader.limits and kind not in _SERVED:
-            what = f"models with connection_type: {kind} have no spend cap"
-            top.problem(next(iter(reader.limits)), what)
+            message = f"models with connection_type: {kind} have no spend cap"
+            top.problem(next(iter(reader.limits)), message)
         config.close(f"a connection of type {kind}")
     if problems or model is None:
         raise TaskFileError(problems)
@@ -177,9 +177,9 @@ class _ModelReader:
         for key in config.values:
             config.raw(key)
         kind = config.values["connection_type"]
-        what = f"models with connection_type: {kind} are not supported"
+        message = f"models with connection_type: {kind} are not supported"
         fix = "select another model with --model (or --evals-judge for a judge)"
-        config.problem("connection_type", what, fix)
+        config.problem("connection_type", message, fix)
 
     def placeholder(self, config: Keys) -> ModelFile:
         return self._function(models.BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
@@ -190,8 +190,8 @@ class _ModelReader:
         environment = config.take("environment", dict, {})
         seconds = config.take("timeout", (int, float), 0)
         if seconds <= 0:
-            what = "timeout must be a number of seconds above 0"
-            config.problem("timeout", what, "timeout: 60")
+            message = "timeout must be a number of seconds above 0"
+            config.problem("timeout", message, "timeout: 60")
         code = replace(config.file.code, seconds=float(seconds))
         file = replace(config.file, code=code)
         timed = Keys(file, config.problems, config.values, config.steps)
@@ -249,8 +249,8 @@ class _ModelReader:
         provider = config.one_of("provider_id", "provider", known, "")
         model = config.required_text("model_key", "gpt-4.1-nano")
         if provider == "latticeflow":
-            what = "models hosted by LatticeFlow are not supported"
-            config.problem("provider_id", what, "select another model with --model")
+            message = "models hosted by LatticeFlow are not supported"
+            config.problem("provider_id", message, "select another model with --model")
         if provider not in _PROVIDERS or not model:
             return None
         name = provider.upper()
@@ -309,8 +309,8 @@ def _limits(top: Keys) -> dict[str, Any]:
         settings = read_settings(spec)
     except OptionError as error:
         text = str(error).replace("the openai model", "the model")
-        what, _, fix = text.partition("\n  fix: ")
-        top.problem(next(iter(texts)), what, fix.replace("=", ":"))
+        message, _, fix = text.partition("\n  fix: ")
+        top.problem(next(iter(texts)), message, fix.replace("=", ":"))
         return {}
     return {name: getattr(settings, name) for name in texts}
 
@@ -340,8 +340,8 @@ def _tls(config: Keys) -> tuple[bool, str]:
             given = inner.text("trusted_ca")
             trusted_ca = base64.b64decode(given, validate=True).decode("ascii")
         except (binascii.Error, ValueError):
-            what = "trusted_ca must be a base64-encoded certificate"
-            inner.problem("trusted_ca", what)
+            message = "trusted_ca must be a base64-encoded certificate"
+            inner.problem("trusted_ca", message)
         inner.close("validation_context")
     outer.close("tls_context")
     return verify, trusted_ca

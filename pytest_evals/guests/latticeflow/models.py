@@ -48,13 +48,13 @@ class Adapter(NamedTuple):
     takes_faults: bool = False  # whether it uses replies that are refusals by status
 
 
-def parsed(text: str, what: str) -> Any:
+def parsed(text: str, label: str) -> Any:
     """Return parsed JSON; raises ``DocumentError`` for other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         shown = abbreviated(text, 200)
-        raise DocumentError(f"{what} is not JSON ({error}): {shown!r}") from None
+        raise DocumentError(f"{label} is not JSON ({error}): {shown!r}") from None
 
 
 def _identity_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
@@ -276,8 +276,8 @@ class FunctionModel(Model):
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
             reply = self._run(body, given.sample)
             if not isinstance(reply, str):
-                what = f"run_inference returns a text, not {reply!r:.80}"
-                raise DocumentError(what)
+                message = f"run_inference returns a text, not {reply!r:.80}"
+                raise DocumentError(message)
             output = self._adapter.to_output(reply, 200, self._info)
         except DocumentError as error:
             return Response(error=str(error))

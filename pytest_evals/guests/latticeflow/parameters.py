@@ -69,8 +69,8 @@ def read_parameters(top: Keys) -> tuple[Parameter, ...]:
         if one is None:
             continue
         if one.key in found:
-            what = f"duplicate parameter {one.key!r}"
-            entry.problem("key", f"{what}; first at {found[one.key].place}")
+            message = f"duplicate parameter {one.key!r}"
+            entry.problem("key", f"{message}; first at {found[one.key].place}")
         found[one.key] = one
     return tuple(found.values())
 
@@ -86,8 +86,8 @@ def resolve_values(
     ``fallback`` returns ``None`` for it."""
     known = {one.key: one for one in parameters}
     for key in given.keys() - known.keys():
-        what = unknown_name("parameter", key, known)
-        problems.append(Problem(what, given[key].place))
+        message = unknown_name("parameter", key, known)
+        problems.append(Problem(message, given[key].place))
     values: dict[str, Any] = {}
     for one in parameters:
         value = one.default
@@ -99,10 +99,10 @@ def resolve_values(
         elif value is None and not one.nullable:
             value = fallback(one)
             if value is None:
-                what = f"the parameter {one.key!r} has no value"
+                message = f"the parameter {one.key!r} has no value"
                 option = f"--evals-latticeflow-config {one.key}=…"
                 fix = f"{option}, or task_config in a run file"
-                problems.append(Problem(what, one.place, fix))
+                problems.append(Problem(message, one.place, fix))
         values[one.key] = value
     return values
 
@@ -113,8 +113,8 @@ def _parameter(entry: Keys) -> Parameter | None:
     if not key:
         entry.problem("key", "a parameter needs a key", "key: my_parameter")
     if not entry.text("display_name"):
-        what = f"display_name of the parameter {key!r} is missing"
-        entry.problem("display_name", what, f'display_name: "{key or "…"}"')
+        message = f"display_name of the parameter {key!r} is missing"
+        entry.problem("display_name", message, f'display_name: "{key or "…"}"')
     entry.text("description")
     nullable, default = entry.flag("nullable"), entry.raw("default_value")
     usage = ""
@@ -184,9 +184,9 @@ def _category(entry: Keys) -> Check:
         entry.problem("allowed_values", "allowed_values must be a list of strings", fix)
     for number, word in enumerate(allowed):
         if not isinstance(word, str):
-            what = f"allowed_values must contain strings, not {word!r}"
+            message = f"allowed_values must contain strings, not {word!r}"
             fix = _QUOTE if isinstance(word, bool) else f"quote it: {str(word)!r}"
-            entry.entry_problem("allowed_values", number, what, fix)
+            entry.entry_problem("allowed_values", number, message, fix)
     multiple, mapping = entry.flag("multiple"), _mapping(entry, allowed)
 
     def check(value: Any) -> Any:
@@ -207,12 +207,12 @@ def _mapping(entry: Keys, allowed: Sequence[Any]) -> Mapping[str, Any]:
     mapping = entry.take("values_mapping", dict, {})
     for name, value in mapping.items():
         if name not in allowed:
-            what = f"{name!r} is not one of allowed_values"
+            message = f"{name!r} is not one of allowed_values"
             hint = did_you_mean(str(name), [str(word) for word in allowed])
-            entry.problem("values_mapping", f"values_mapping: {what}{hint}")
+            entry.problem("values_mapping", f"values_mapping: {message}{hint}")
         if not isinstance(value, int | float | bool | str):
-            what = f"{name!r} must map to a number, a string or a boolean"
-            entry.problem("values_mapping", f"values_mapping: {what}")
+            message = f"{name!r} must map to a number, a string or a boolean"
+            entry.problem("values_mapping", f"values_mapping: {message}")
     return mapping
 
 

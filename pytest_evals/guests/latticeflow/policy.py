@@ -125,8 +125,8 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     top = Keys(entity.file, problems)
     header = top.header("a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
-    fix, what = "[{key: …, definition: …}]", "a policy needs rules"
-    for entry in top.required_entries("rules", fix, what):
+    fix, message = "[{key: …, definition: …}]", "a policy needs rules"
+    for entry in top.required_entries("rules", fix, message):
         one = _rule(entry, header.key)
         if one.id in rules:
             entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
@@ -174,13 +174,13 @@ def _definition(section: Keys) -> tuple[str, tuple[Bound, ...]]:
 def _threshold(section: Keys) -> Decimal:
     """Return the threshold, read as in other gates; strings are not accepted."""
     given = section.raw("threshold")
-    what, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
+    message, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
     if isinstance(given, int | float) and not isinstance(given, bool):
         try:
             return read_number(given, "threshold")
         except ConditionError as error:
-            what, fix = error.what, error.fix
-    section.problem("threshold", what, fix)
+            message, fix = error.message, error.fix
+    section.problem("threshold", message, fix)
     return Decimal(0)
 
 
@@ -189,8 +189,8 @@ def _scope(entry: Keys) -> Mapping[str, frozenset[str]]:
     if given is None or given == _EVERYTHING:
         return {}
     if not isinstance(given, dict):
-        what = f"scope must be {_EVERYTHING!r} or lists of keys, not {given!r}"
-        entry.problem("scope", what, f"scope: {_EVERYTHING}")
+        message = f"scope must be {_EVERYTHING!r} or lists of keys, not {given!r}"
+        entry.problem("scope", message, f"scope: {_EVERYTHING}")
         return {}
     section = entry.section("scope")
     assert section is not None, "a mapping is a section"

@@ -144,8 +144,8 @@ class _Reader(YamlParser):
         referred = other.values[""]
         if values and not isinstance(referred, dict):
             kind = type(referred).__name__
-            what = f"{REF} next to other keys must refer to a mapping, not {kind}"
-            raise TaskFileError([Problem(what, place, "remove the other keys")])
+            message = f"{REF} next to other keys must refer to a mapping, not {kind}"
+            raise TaskFileError([Problem(message, place, "remove the other keys")])
         self._replace_places(steps, referred, other)
         self._warnings += other.warnings
         return {**values, **referred} if values else referred
@@ -165,14 +165,14 @@ class _Reader(YamlParser):
         self._texts |= {(*steps, *path): at for path, at in other.texts.items()}
 
     def _read_reference(self, target: Any, place: Place) -> YamlFile | None:
-        what = ""
+        message = ""
         if not isinstance(target, str) or not target or "#" in target:
-            what = f"{REF} must be the path of a file, not {target!r}"
+            message = f"{REF} must be the path of a file, not {target!r}"
         elif "://" in target:
-            what = f"{REF}: {target!r} is not a local file"
-        if what:
+            message = f"{REF}: {target!r} is not a local file"
+        if message:
             fix = f'{REF}: "./dataset.yaml"'
-            self.problems.append(Problem(what, place, fix))
+            self.problems.append(Problem(message, place, fix))
             return None
         path = self._path.parent / os.path.expanduser(target)
         if not self._check_exists(path, target, REF, place):
@@ -182,21 +182,21 @@ class _Reader(YamlParser):
             self.problems.append(Problem(f"circular reference: {names}", place))
             return None
         self._environment.n_files += 1
-        for n, most, what in (
+        for n, most, message in (
             (self._environment.n_files, MOST_REFERRED, _TOO_MANY),
             (len(self._chain), MOST_INCLUDED, _TOO_DEEP),
         ):
             if n > most:
-                raise TaskFileError([Problem(what.format(most), place)])
+                raise TaskFileError([Problem(message.format(most), place)])
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
         self.problems += reader.problems
         return file
 
-    def _check_exists(self, path: Path, target: str, what: str, place: Place) -> bool:
+    def _check_exists(self, path: Path, target: str, label: str, place: Place) -> bool:
         if os.path.isfile(path):
             return True
-        text = f"{what}: file not found: {target!r}{similar_file(path)}"
+        text = f"{label}: file not found: {target!r}{similar_file(path)}"
         fix = f"give a path relative to {place.path.name}"
         self.problems.append(Problem(text, place, fix))
         return False
@@ -224,16 +224,18 @@ class _Reader(YamlParser):
         if TODO in value:
             # As text: definition.scorers[0].type
             path = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in steps)
-            what = f"{path.removeprefix('.')} still contains {TODO}"
-            self.problems.append(Problem(what, place, "replace it with a value"))
+            message = f"{path.removeprefix('.')} still contains {TODO}"
+            self.problems.append(Problem(message, place, "replace it with a value"))
 
     def _expand_variables(self, value: str, place: Place) -> str:
         def one(match: re.Match[str]) -> str:
             name = match["name"] or match["braced"]
             referred = self._environment.get(name)
             if referred is None:
-                what = f"the environment variable {name} is not set"
-                self._warnings.append(f"{place}: {what}; {value!r} is used unchanged")
+                message = f"the environment variable {name} is not set"
+                self._warnings.append(
+                    f"{place}: {message}; {value!r} is used unchanged"
+                )
                 return match[0]
             if is_secret_name(name):
                 learn_secret(referred)
@@ -244,12 +246,12 @@ class _Reader(YamlParser):
     def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         place = self._place(node)
         if node.tag not in self._tags:
-            what = unknown_name("YAML tag", node.tag, self._tags)
-            self.problems.append(Problem(what, place))
+            message = unknown_name("YAML tag", node.tag, self._tags)
+            self.problems.append(Problem(message, place))
             return None
         if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
-            what = "!include needs the path of a file"
-            self.problems.append(Problem(what, place, "!include scorer.py"))
+            message = "!include needs the path of a file"
+            self.problems.append(Problem(message, place, "!include scorer.py"))
             return None
         path = self._path.parent / os.path.expanduser(node.value.strip())
         if not self._check_exists(path, node.value.strip(), "!include", place):
@@ -258,8 +260,8 @@ class _Reader(YamlParser):
             text = read_text(path).replace("\r\n", "\n")
         except TaskFileError as error:
             for one in error.problems:
-                what = f"!include: {one.where}: {one.what}"
-                self.problems.append(Problem(what, place, one.fix))
+                message = f"!include: {one.where}: {one.message}"
+                self.problems.append(Problem(message, place, one.fix))
             return None
         blank = text[: len(text) - len(text.lstrip())].count("\n")
         self._texts[steps] = Place(path, blank + 1)
@@ -319,16 +321,16 @@ class Values:
         name = match["name"]
         if match["root"] == "config":
             if name not in self.config:
-                what = unknown_name("parameter", name, self.config)
-                raise ValueError(f"<< config.{name} >>: {what}")
+                message = unknown_name("parameter", name, self.config)
+                raise ValueError(f"<< config.{name} >>: {message}")
             return self.config[name]
         if self._secret is None:
             where = "secrets are allowed only in models, adapters and generators"
             raise ValueError(f"<< secrets.{name} >>: {where}")
         found = self._secret(name)
         if found is None:
-            what = f"unknown secret; set the environment variable {name}"
-            raise ValueError(f"<< secrets.{name} >>: {what}")
+            message = f"unknown secret; set the environment variable {name}"
+            raise ValueError(f"<< secrets.{name} >>: {message}")
         return found
 
 

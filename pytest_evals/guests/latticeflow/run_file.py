@@ -88,8 +88,8 @@ def _run_file(
         part = subfile(file, "evaluation")
         run = _evaluation(part, config, typed, sizes, problems)
     elif evaluation is None and config:
-        what = "config has values for an evaluation, but the file has no evaluation"
-        top.problem("config", what)
+        message = "config has values for an evaluation, but the file has no evaluation"
+        top.problem("config", message)
     known = {str(k): v for k, v in secrets.items() if isinstance(v, str)}
     return run._replace(secrets=known)
 
@@ -108,20 +108,22 @@ def _evaluation(
     filled = substitute(file, ("task_specifications",), Values(values), problems)
     top = Keys(filled, problems)
     header = top.header("an evaluation", ("key", "display_name"))
-    own = _sizes(top, Sizes())
+    run_limits = _sizes(top, Sizes())
     _cache_policy(top)
     is_debug = top.raw("mode") is not None and (
         top.one_of("mode", "mode", ("debug", "full"), "full") == "debug"
     )
     sizes = Sizes(
-        run_sizes.n_samples or own.n_samples or (_DEBUG if is_debug else 0),
-        run_sizes.how or own.how,
+        run_sizes.n_samples or run_limits.n_samples or (_DEBUG if is_debug else 0),
+        run_sizes.how or run_limits.how,
         run_sizes.n_trials,
     )
     for name in ("use_cases", "domains", "providers", "config_spec"):
         top.raw(name)
-    what = "an evaluation needs task_specifications"
-    entries = top.required_entries("task_specifications", "[{task_key: my-task}]", what)
+    message = "an evaluation needs task_specifications"
+    entries = top.required_entries(
+        "task_specifications", "[{task_key: my-task}]", message
+    )
     top.close("an evaluation")
     found: dict[str, TaskUse] = {}
     keys = [str(entry.values.get("task_key")) for entry in entries]
@@ -131,8 +133,8 @@ def _evaluation(
         auto = f"{key}_{seen[key]}" if keys.count(key) > 1 else key
         one = _specification(entry, sizes, auto, header.key)
         if one.name in found:
-            what = f"duplicate specification {one.name!r}"
-            entry.problem("key", what, "use a unique key")
+            message = f"duplicate specification {one.name!r}"
+            entry.problem("key", message, "use a unique key")
         found[one.name] = one
     return RunFile(tuple(found.values()), declared)
 
@@ -205,7 +207,7 @@ def _runs(entry: Keys) -> int:
         n_runs = section.whole("num_runs", 2, 2, MOST_REPEATS)
         section.close("repeatability")
     if (kind == "repeatability") != (section is not None):
-        what = "type: repeatability requires repeatability: {num_runs: …}, and"
+        message = "type: repeatability requires repeatability: {num_runs: …}, and"
         key = "type" if section is None else "repeatability"
-        entry.problem(key, f"{what} vice versa")
+        entry.problem(key, f"{message} vice versa")
     return n_runs

@@ -47,7 +47,7 @@ _exit = os._exit
 
 
 @contextmanager
-def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
+def guarded(label: str, place: Place, seconds: float) -> Iterator[None]:
     """Run user code, which starts at a place, in a block. Any exception, and the time
     limit, becomes a ``DocumentError`` with the line of this file that is to blame.
     Ctrl-C is not converted."""
@@ -59,12 +59,12 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
     except OvertimeError as error:
         late = TimeoutError(f"not finished after {seconds:g} s")
         text = error_text(late.with_traceback(error.__traceback__), _code_in(place))
-        raise FieldError(f"{what}: {text}", place) from None
+        raise FieldError(f"{label}: {text}", place) from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and not _is_raised(error, place):
             raise
         text = error_text(error, _code_in(place))
-        raise FieldError(f"{what}: {text}", place) from error
+        raise FieldError(f"{label}: {text}", place) from error
 
 
 def _is_raised(error: BaseException, place: Place) -> bool:
@@ -214,13 +214,13 @@ class Snippet:
             self._code = compile(self._tree, str(place.path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError) as error:
             line = getattr(error, "lineno", None) or place.line
-            what = f"invalid Python: {getattr(error, 'msg', None) or error}"
-            raise TaskFileError([Problem(what, Place(place.path, line))]) from None
+            message = f"invalid Python: {getattr(error, 'msg', None) or error}"
+            raise TaskFileError([Problem(message, Place(place.path, line))]) from None
         known = dict(_names(self._tree.body))
         if name not in known:
             hint = did_you_mean(name, sorted(known))
-            what = f"the snippet does not define {name}{hint}"
-            raise TaskFileError([Problem(what, place, f"def {name}(…):")])
+            message = f"the snippet does not define {name}{hint}"
+            raise TaskFileError([Problem(message, place, f"def {name}(…):")])
         self.place = Place(place.path, known[name])
 
     def declares(self, parameter: str) -> bool:
@@ -249,7 +249,7 @@ class Snippet:
                 with guarded("the snippet", self._origin, self._seconds):
                     exec(self._code, vars(module))
             except FieldError as error:
-                self._fault = error.problem.what
+                self._fault = error.problem.message
                 raise
             self._module = module
         return self._module
@@ -259,8 +259,8 @@ class Snippet:
         with self._lock:
             value: Any = vars(self._execute()).get(self.name)
         if not callable(value):
-            what = f"{self.name} is not a function but {value!r:.60}"
-            raise FieldError(what, self.place)
+            message = f"{self.name} is not a function but {value!r:.60}"
+            raise FieldError(message, self.place)
         function: Callable[..., Any] = value
         return function
 
@@ -290,10 +290,10 @@ class Snippet:
                 result = asyncio.run(result)
             return reader(result)
 
-    def invalid_return(self, what: str, fix: str = "") -> FieldError:
-        """Return the error for an invalid return value; ``what`` is without the
+    def invalid_return(self, message: str, fix: str = "") -> FieldError:
+        """Return the error for an invalid return value; ``message`` is without the
         function's name, ``fix`` is a valid value."""
-        return FieldError(f"{self.name} {what}", self.place, fix)
+        return FieldError(f"{self.name} {message}", self.place, fix)
 
 
 _WITHOUT_ANSWERS = ("run_inference", "synthesize")
@@ -309,16 +309,16 @@ def snippet_of(section: Keys, key: str, name: str) -> Snippet:
         if section.values.get(key) in (None, ""):
             section.problem(key, f"{key} is missing", f"{key}: !include my_code.py")
     elif not rules.may_run(place.path):
-        what = f"{key}: Python files outside the suite are not executed"
+        message = f"{key}: Python files outside the suite are not executed"
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
-        section.problem(key, what, fix)
+        section.problem(key, message, fix)
     elif (
         name not in _WITHOUT_ANSWERS
         and not current_sandbox().consents
         and (executes := execution(source))
     ):
-        what = f"{key}: it executes strings, which may be model output: {executes}"
-        section.problem(key, what, f"pass the program to run_code, or {CONSENT}")
+        message = f"{key}: it executes strings, which may be model output: {executes}"
+        section.problem(key, message, f"pass the program to run_code, or {CONSENT}")
     else:
         found = section.or_problems(Snippet, source, name, place, rules.seconds)
     return found or Snippet(f"{name} = None", name, place)

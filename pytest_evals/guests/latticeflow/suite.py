@@ -37,7 +37,7 @@ class EntitySuite:
 
     entities: Entities
     options: TaskOptions
-    own: Sequence[Entity] = ()  # with precedence: those that a run file lists
+    listed: Sequence[Entity] = ()  # with precedence: those that a run file lists
     secrets: Mapping[str, str] = field(default_factory=dict)
     _open: tuple[str, ...] = ()
 
@@ -56,15 +56,15 @@ class EntitySuite:
     def entity(self, kind: Kind, key: str, place: Place) -> Entity:
         """Return the entity with a key. Raises ``TaskFileError`` if the key is unknown
         or ambiguous."""
-        match = self.entities.find(kind, key, place.path, self.own)
+        match = self.entities.find(kind, key, place.path, self.listed)
         if match is None:
-            what = self.entities.unknown_key(kind, key, place.path, self.own)
-            raise TaskFileError([Problem(what, place)])
+            message = self.entities.unknown_key(kind, key, place.path, self.listed)
+            raise TaskFileError([Problem(message, place)])
         return match
 
     def model(self, key: str, place: Place) -> ModelFile | None:
         """Return the model with a key, or ``None`` if no file describes it."""
-        entity = self.entities.find("model", key, place.path, self.own)
+        entity = self.entities.find("model", key, place.path, self.listed)
         if entity is None:
             return None
         raw = entity.file.values.get("config")
@@ -87,8 +87,8 @@ class EntitySuite:
     def secret_of(self, entity: Entity) -> Callable[[str], str | None]:
         """Return a function that looks up secrets in the entity's own file, then the
         run file, then the environment."""
-        own = entity.file.values.get("secrets")
-        known = {**self.secrets, **(own if isinstance(own, Mapping) else {})}
+        secrets = entity.file.values.get("secrets")
+        known = {**self.secrets, **(secrets if isinstance(secrets, Mapping) else {})}
         environment = Environment(self.entities.base)
 
         def secret(name: str) -> str | None:
@@ -108,8 +108,8 @@ class EntitySuite:
         inner = replace(self, _open=(*self._open, key))
 
         def generate(source: GeneratedSource) -> Rows:
-            own = self.entity("generator", source.generator, source.place)
-            file, secret = self.with_code_rules(own.file), self.secret_of(own)
+            listed = self.entity("generator", source.generator, source.place)
+            file, secret = self.with_code_rules(listed.file), self.secret_of(listed)
             return generate_rows(source, file, secret, inner.rows)
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
@@ -136,19 +136,21 @@ class TaskModels:
         """Return the client of a model; an empty key is the tested model. Raises
         ``TaskFileError`` if its file is invalid."""
         options = self.suite.options
-        own = ModelClient(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
+        client = ModelClient(
+            temperature=self.temperature, gen_kwargs=options.gen_kwargs
+        )
         if not key and (options.has_model or not self.tested):
-            return own
+            return client
         name = key or self.tested
         model = self.suite.model(name, self.place)
         if model is None and not key:
-            return own
+            return client
         if model is None or (key and not model.native and options.has_judge):
             self.sources[name] = JUDGE
             return ModelClient(name=name)
         self.sources[name] = model.source
         return replace(
-            ModelClient() if key else own,
+            ModelClient() if key else client,
             name=name,
             native=model.native,
             takes_sample=model.takes_sample,

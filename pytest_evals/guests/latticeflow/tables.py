@@ -40,9 +40,9 @@ def table_rows(path: Path, place: Place, *, typed: bool) -> Rows:
         near = path.parent.glob(f"*{path.suffix}") if path.parent.is_dir() else ()
         names = ", ".join(sorted(one.name for one in near)[:5])
         there = f"; files there: {names}" if names else ""
-        what = f"file_path: file not found: {str(Place(path))!r}{there}"
+        message = f"file_path: file not found: {str(Place(path))!r}{there}"
         fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(what, place, fix)])
+        raise TaskFileError([Problem(message, place, fix)])
     stat = path.stat()
     return [*_table(path.resolve(), (stat.st_mtime_ns, stat.st_size), typed)]
 
@@ -78,8 +78,8 @@ def download(url: str, place: Place, *, typed: bool) -> Rows:
             path = Path(datasets.DownloadManager().download(url))
         text = path.read_bytes().decode("utf-8-sig")
     except Exception as error:
-        what = f"url: {url!r} cannot be fetched: {type(error).__name__}: {error}"
-        raise TaskFileError([Problem(what, place, unreachable=True)]) from error
+        message = f"url: {url!r} cannot be fetched: {type(error).__name__}: {error}"
+        raise TaskFileError([Problem(message, place, unreachable=True)]) from error
     is_csv = url.partition("?")[0].lower().endswith(".csv")
     return _rows(Path(url), text, place, is_csv=is_csv, typed=typed)
 
@@ -114,8 +114,8 @@ def _select_split(splits: Mapping[str, Any], path: str, split: str, at: Place) -
     try:
         parts = datasets.ReadInstruction.from_spec(split).to_absolute(lengths)
     except Exception as error:
-        what = f"split: {path!r} has no split {split!r}"
-        problem = Problem(what, at, f"available splits: {', '.join(splits)}")
+        message = f"split: {path!r} has no split {split!r}"
+        problem = Problem(message, at, f"available splits: {', '.join(splits)}")
         raise TaskFileError([problem]) from error
     found = [splits[one.splitname].select(range(one.from_, one.to)) for one in parts]
     return found[0] if len(found) == 1 else datasets.concatenate_datasets(found)
@@ -124,9 +124,9 @@ def _select_split(splits: Mapping[str, Any], path: str, split: str, at: Place) -
 def folder_rows(path: Path, extension: str, place: Place) -> Rows:
     """Return the rows of a folder; ``place`` is that of its name."""
     if not os.path.isdir(path):
-        what = f"directory_path: folder not found: {str(Place(path))!r}"
+        message = f"directory_path: folder not found: {str(Place(path))!r}"
         fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(what, place, fix)])
+        raise TaskFileError([Problem(message, place, fix)])
     return read_folder(path, extension)
 
 
@@ -151,8 +151,8 @@ def read_folder(folder: Path, extension: str = "") -> Rows:
 def _document(path: Path) -> dict[str, Any]:
     raw = path.read_bytes()
     columns, content = _split_front_matter(decode_text(raw, path).replace("\r\n", "\n"))
-    own = {ID: hashlib.sha256(raw).hexdigest(), "file_name": path.name}
-    return {**columns, **own, "content": content}
+    fields = {ID: hashlib.sha256(raw).hexdigest(), "file_name": path.name}
+    return {**columns, **fields, "content": content}
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
@@ -195,13 +195,15 @@ def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
         for name in header:
             if header.count(name) > 1 or not name.strip():
                 named = f"duplicate column {name!r}"
-                what = named if name.strip() else "a column has no name"
-                raise TaskFileError([Problem(what, Place(path, 1))])
+                message = named if name.strip() else "a column has no name"
+                raise TaskFileError([Problem(message, Place(path, 1))])
         for cells in reader:
             if len(cells) > len(header):
-                what = f"{len(cells)} cells, but the header has {len(header)}"
+                message = f"{len(cells)} cells, but the header has {len(header)}"
                 fix = "quote cells that contain a comma or a line break"
-                raise TaskFileError([Problem(what, Place(path, reader.line_num), fix)])
+                raise TaskFileError(
+                    [Problem(message, Place(path, reader.line_num), fix)]
+                )
             if cells:
                 rows.append(cells + [""] * (len(header) - len(cells)))
     except csv.Error as error:

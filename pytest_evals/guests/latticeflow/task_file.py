@@ -88,10 +88,10 @@ def read_task(entity: Entity) -> TaskEntity:
     if problems:
         raise TaskFileError(problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
-        own = Parameter(
+        positions = Parameter(
             key=DATASET_KEY, type="dataset", place=entity.place, check=any_text
         )
-        parameters = (*parameters, own)
+        parameters = (*parameters, positions)
     return TaskEntity(
         key=header.key,
         tags=tuple(marker(tag) for tag in header.tags),
@@ -117,8 +117,8 @@ def _deprecated_type(top: Keys, warnings: list[str]) -> str:
     inner = top.values.get("definition")
     inside = inner.get(_ENTITY) if isinstance(inner, Mapping) else None
     if inside is not None and inside != found:
-        what = f"{_ENTITY} is {found!r} here and {inside!r} in definition"
-        top.problem(_ENTITY, what, "remove this one")
+        message = f"{_ENTITY} is {found!r} here and {inside!r} in definition"
+        top.problem(_ENTITY, message, "remove this one")
     return found
 
 
@@ -136,15 +136,15 @@ def _check_shape(definition: Keys, evaluated: str) -> None:
     has_solver = definition.values.get("solver") is not None
     has_dataset = definition.values.get("dataset") is not None
     if has_solver and evaluated == "dataset":
-        what = "a task that evaluates a dataset must not have a solver"
-        definition.problem("solver", what, "evaluated_entity_type: model")
+        message = "a task that evaluates a dataset must not have a solver"
+        definition.problem("solver", message, "evaluated_entity_type: model")
     elif has_solver and not has_dataset:
-        what = "a task with a solver needs a dataset"
-        definition.problem("solver", what, "dataset: {key: my-dataset}")
+        message = "a task with a solver needs a dataset"
+        definition.problem("solver", message, "dataset: {key: my-dataset}")
     elif evaluated == "model" and not has_solver:
-        what = "a task that evaluates a model needs a solver"
+        message = "a task that evaluates a model needs a solver"
         fix = "evaluated_entity_type: dataset, or a solver"
-        definition.problem(_ENTITY, what, fix)
+        definition.problem(_ENTITY, message, fix)
 
 
 _SOURCES = ("dataset", "task_result")
@@ -176,8 +176,8 @@ def load_samples(
     lengths = {name: len(rows) for name, rows in tables.items()}
     if needs_equal and len({*lengths.values()}) > 1:
         counts = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        what = f"aligned datasets must have the same number of rows: {counts}"
-        raise TaskFileError([Problem(what, place)])
+        message = f"aligned datasets must have the same number of rows: {counts}"
+        raise TaskFileError([Problem(message, place)])
     samples: Rows = [
         {name: rows[i] for name, rows in tables.items() if i < len(rows)}
         for i in range(len(first))
@@ -229,8 +229,8 @@ def read_task_dataset(
         return DatasetKeys({})
     if key is None:
         if source == "task_result":
-            what = "task_result takes the results of one task"
-            section.problem("keys", what, "key: << config.my_result >>")
+            message = "task_result takes the results of one task"
+            section.problem("keys", message, "key: << config.my_result >>")
         return DatasetKeys(_aligned(section, keys, names))
     if not isinstance(key, str) or not key:
         section.problem("key", f"key must be the key of a dataset, not {key!r}")
@@ -293,7 +293,7 @@ class SampleRows(SelectedRows):
         return self._load()
 
     @cached_property
-    def own(self) -> Sequence[int]:
+    def positions(self) -> Sequence[int]:
         """Positions that the task's own subsampling selects."""
         total, n = len(self.loaded.samples), self._own_sizes.n_samples
         if self._own_sizes.how == "random" and n:
@@ -341,8 +341,8 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
         if isinstance(results[0], DocumentError):
             raise DocumentError(str(results[0]))
         if id(sample) not in results[0]:
-            what = "this sample was not among the samples of the scorer's call"
-            raise DocumentError(what)
+            message = "this sample was not among the samples of the scorer's call"
+            raise DocumentError(message)
         return results[0][id(sample)]
 
     return replace(scorer, dialogue=dialogue)
@@ -394,15 +394,15 @@ def _evidence(given: Any, function: Snippet) -> Score:
     given = to_json(given, str)
     metrics = given.get("metrics") if isinstance(given, Mapping) else None
     if not isinstance(metrics, Mapping):
-        what = f"must return metrics, not {given!r:.80}"
+        message = f"must return metrics, not {given!r:.80}"
         fix = 'return {"metrics": {"size": {"value": 3}}}'
-        raise function.invalid_return(what, fix)
+        raise function.invalid_return(message, fix)
     values, reasons = {}, []
     for name, one in metrics.items():
         value = one.get("value") if isinstance(one, Mapping) else None
         if not isinstance(value, int | float):
-            what = f"must return a number as value of {name!r}, not {one!r:.80}"
-            raise function.invalid_return(what, f'{{"{name}": {{"value": 3}}}}')
+            message = f"must return a number as value of {name!r}, not {one!r:.80}"
+            raise function.invalid_return(message, f'{{"{name}": {{"value": 3}}}}')
         values[str(name)] = float(value)
         if one.get("reason"):
             reasons.append(f"{name}: {one['reason']}")

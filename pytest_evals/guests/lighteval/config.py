@@ -35,16 +35,16 @@ def grammar_text(given: Any) -> str:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            what = f"generation_grammar is not valid JSON: {value!r:.120}"
-            raise EvalsError(what) from None
+            message = f"generation_grammar is not valid JSON: {value!r:.120}"
+            raise EvalsError(message) from None
     if kind in ("json", "json_schema") and isinstance(value, Mapping):
         return json.dumps({"type": "json", "value": value}, sort_keys=True)
     if kind == "regex" and isinstance(value, str):
         try:
             re.compile(value)
         except re.error as error:
-            what = f"invalid regular expression in generation_grammar ({error})"
-            raise EvalsError(f"{what}: {value!r:.120}") from None
+            message = f"invalid regular expression in generation_grammar ({error})"
+            raise EvalsError(f"{message}: {value!r:.120}") from None
         return json.dumps({"type": "regex", "value": value})
     raise EvalsError(
         "generation_grammar must have a type (json or regex) and a value (the schema "

@@ -75,9 +75,9 @@ class Data:
         """
         if split not in splits:
             names = [str(name) for name in splits]
-            what = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
+            message = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
             fix = f"use one of its splits: {', '.join(names)}"
-            raise TaskFileError([Problem(what, self.place, fix)])
+            raise TaskFileError([Problem(message, self.place, fix)])
         try:
             rows = list(self._filtered(Table(splits[split])))
         except EncodingError as error:
@@ -113,17 +113,19 @@ class Data:
                 raise self._fault(f"returned {doc!r:.80}, not a Doc")
             doc = Doc(**{name: getattr(doc, name) for name in names})
         if not isinstance(doc.query, str):
-            what = f"returned a query that is not a string: {doc.query!r:.80}"
-            raise self._fault(what)
+            message = f"returned a query that is not a string: {doc.query!r:.80}"
+            raise self._fault(message)
         # Documents scored as a whole have neither (lighteval's wikitext.py).
         doc.choices = [] if doc.choices is None else doc.choices
         doc.gold_index = [] if doc.gold_index is None else doc.gold_index
         if not isinstance(doc.choices, list | tuple):
-            what = f"returned choices that are not a list: {doc.choices!r:.80}"
-            raise self._fault(what)
+            message = f"returned choices that are not a list: {doc.choices!r:.80}"
+            raise self._fault(message)
         if not all(map(_is_position, as_list(doc.gold_index))):
-            what = f"returned a gold_index that is not an index: {doc.gold_index!r:.80}"
-            raise self._fault(what)
+            message = (
+                f"returned a gold_index that is not an index: {doc.gold_index!r:.80}"
+            )
+            raise self._fault(message)
         for key, (kinds, expected) in _FIELDS.items():
             value = getattr(doc, key)
             if value is not None and not isinstance(value, kinds):
@@ -131,15 +133,15 @@ class Data:
                     f"returned {key}={value!r:.80}; expected {expected} or None"
                 )
         if not all(isinstance(one, str) for one in doc.stop_sequences or ()):
-            what = f"returned stop_sequences={doc.stop_sequences!r:.80}"
-            raise self._fault(f"{what}; expected a list of strings")
+            message = f"returned stop_sequences={doc.stop_sequences!r:.80}"
+            raise self._fault(f"{message}; expected a list of strings")
         doc.fewshot_samples = [self._checked(one) for one in doc.fewshot_samples or ()]
         doc.choices = list(doc.choices)
         checked: Doc = doc
         return checked
 
-    def _fault(self, what: str) -> FieldError:
-        return FieldError(f"prompt_function {what}", self.place)
+    def _fault(self, message: str) -> FieldError:
+        return FieldError(f"prompt_function {message}", self.place)
 
 
 def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:

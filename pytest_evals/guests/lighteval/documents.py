@@ -136,11 +136,11 @@ class TaskDocuments:
             doc.target = _target(doc)
             return Asked(doc, self._requests(doc))
         except IndexError:
-            what = (
+            message = (
                 "gold_index is out of range of the choices of the document, or of "
                 "a few-shot example; the first choice has the index 0"
             )
-            raise FieldError(what, self._data.place) from None
+            raise FieldError(message, self._data.place) from None
 
     def _requests(self, doc: Doc) -> tuple[Request, ...]:
         metrics, options = self._metrics, self._options
@@ -199,8 +199,10 @@ class TaskDocuments:
             place = self._data.place
             problem = getattr(error, "problem", None) or Problem(str(error), place)
             row = f"row {first.number} of split {first.split!r}"
-            what = f"{problem.what} ({row})"
-            raise TaskFileError([Problem(what, problem.where, problem.fix)]) from error
+            message = f"{problem.message} ({row})"
+            raise TaskFileError(
+                [Problem(message, problem.where, problem.fix)]
+            ) from error
         return loaded
 
 
@@ -217,8 +219,8 @@ class _LoadedDataset:
         if config.must_remove_duplicate_docs:
             built = _distinct(built)
         if not built:
-            what = "the splits are empty, or the prompt function skips all rows"
-            raise TaskFileError([Problem(f"no documents: {what}", data.place)])
+            message = "the splits are empty, or the prompt function skips all rows"
+            raise TaskFileError([Problem(f"no documents: {message}", data.place)])
         ids = self._ids(built)
         random = Random(_ORDER)
         order = list(range(len(built)))
@@ -252,7 +254,7 @@ class _LoadedDataset:
         except EvalsError as error:
             fix = "lower num_fewshots or set few_shots_split to a larger split"
             raise TaskFileError([Problem(str(error), self._data.place, fix)]) from None
-        if len(self._pool.docs) - bool(self._pool.own) < n:
+        if len(self._pool.docs) - bool(self._pool.positions) < n:
             self._notes[
                 f"fewer than {n} few-shot examples are available; all of them are used"
             ] = None
@@ -269,13 +271,13 @@ class _LoadedDataset:
         for one in built:
             if isinstance(one.doc, FieldError):
                 row = f"row {one.number} of split {one.split!r}"
-                what = f"{one.doc.problem.what} ({row})"
-                raise TaskFileError([Problem(what, data.place)])
+                message = f"{one.doc.problem.message} ({row})"
+                raise TaskFileError([Problem(message, data.place)])
             docs.append(one.doc)
         at = {(one.split, one.number): i for i, one in enumerate(built)}
         keys = ((one.split, one.number) for one in self.built)
-        own = {i: at[key] for i, key in enumerate(keys) if key in at}
-        return Pool(docs, own)
+        positions = {i: at[key] for i, key in enumerate(keys) if key in at}
+        return Pool(docs, positions)
 
 
 def _grammar(doc: Doc) -> tuple[tuple[str, Any], ...]:

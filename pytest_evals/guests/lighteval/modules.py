@@ -53,8 +53,8 @@ def load_task_module(path: Path) -> ModuleType:
         with CodeEval.during_import():
             return _load(path)
     except (Exception, SystemExit) as error:
-        what = f"importing it failed: {error_text(error)}"
-        raise TaskFileError([Problem(what, Place(path), _fix(error))]) from error
+        message = f"importing it failed: {error_text(error)}"
+        raise TaskFileError([Problem(message, Place(path), _fix(error))]) from error
 
 
 def _fix(error: BaseException) -> str:

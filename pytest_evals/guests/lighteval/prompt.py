@@ -33,7 +33,7 @@ class Pool:
     """
 
     docs: Sequence[Doc]
-    own: Mapping[int, int]
+    positions: Mapping[int, int]
 
 
 class ShotSampler:
@@ -44,9 +44,9 @@ class ShotSampler:
     """
 
     def __init__(
-        self, own: Mapping[int, int], n: int, draw: Callable[[], Sequence[int]]
+        self, positions: Mapping[int, int], n: int, draw: Callable[[], Sequence[int]]
     ) -> None:
-        self._own, self._n, self._draw = own, n, draw
+        self._positions, self._n, self._draw = positions, n, draw
         self._draws: list[Sequence[int]] = []
         self._lock = Lock()
 
@@ -55,8 +55,8 @@ class ShotSampler:
         with self._lock:
             while len(self._draws) <= index:
                 self._draws.append(self._draw())
-        own = self._own.get(index)
-        return tuple(at for at in self._draws[index] if at != own)[: self._n]
+        positions = self._positions.get(index)
+        return tuple(at for at in self._draws[index] if at != positions)[: self._n]
 
 
 def sampler_of(
@@ -76,14 +76,14 @@ def sampler_of(
     choose, size = SELECTIONS[selection or "balanced"], len(pool.docs)
     if not isinstance(choose, int):
         order = choose(pool.docs, n, seed)
-        return ShotSampler(pool.own, n, lambda: order)
+        return ShotSampler(pool.positions, n, lambda: order)
     # If the pool is the evaluated split, draw one more, to replace the document itself.
-    n_drawn = n + (choose or bool(pool.own))
+    n_drawn = n + (choose or bool(pool.positions))
     if n_drawn > size:
         raise EvalsError(
             f"{n} few-shot examples need a pool of {n_drawn} documents; it has {size}"
         )
-    return ShotSampler(pool.own, n, lambda: random.sample(range(size), n_drawn))
+    return ShotSampler(pool.positions, n, lambda: random.sample(range(size), n_drawn))
 
 
 def _in_order(docs: Sequence[Doc], n: int, seed: int) -> list[int]:

@@ -132,8 +132,8 @@ def timeout(timeout_seconds: int = 10) -> Callable[[Callable[P, T]], Callable[P,
                 with time_limit(timeout_seconds if in_main else 0):
                     return function(*arguments, **more)
             except OvertimeError:
-                what = "the time limit of lighteval.utils.timeout is over"
-                raise TimeoutError(what) from None
+                message = "the time limit of lighteval.utils.timeout is over"
+                raise TimeoutError(message) from None
 
         return limited
 

@@ -75,11 +75,11 @@ def task_metrics(
             if one not in metrics:
                 metrics.append(one)
         except EvalsError as error:
-            what, _, fix = str(error).partition("\n  fix: ")
+            message, _, fix = str(error).partition("\n  fix: ")
             key, colon, value = fix.partition(": ")
             as_python = f'Metrics.NAME(sample_params={{"{key}": {value}}})'
             fix = as_python if colon else fix
-            problems.append(Problem(f"metrics: {what}", place, fix))
+            problems.append(Problem(f"metrics: {message}", place, fix))
     names = Counter(name for one in metrics for name in one.names)
     problems += [
         Problem(f"metrics: two metrics are named {name!r}", place)

@@ -66,7 +66,9 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         tags = tuple(family for family in (_family(name),) if family in families)
         if not options.takes([name, *tags]):
             continue
-        invalid = [Problem(what, place, fix) for what, fix in config_problems(config)]
+        invalid = [
+            Problem(message, place, fix) for message, fix in config_problems(config)
+        ]
         problems += invalid
         if invalid:
             continue
@@ -85,13 +87,15 @@ def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
     module = load_task_module(path)
     table = getattr(module, TABLE, None)
     if not isinstance(table, list | tuple):
-        what = f"{TABLE} must be a list of tasks, not {table!r:.80}"
-        raise TaskFileError([Problem(what, Place(path))])
+        message = f"{TABLE} must be a list of tasks, not {table!r:.80}"
+        raise TaskFileError([Problem(message, Place(path))])
     for entry in table:
         # Ours, or of an installed lighteval.
         if not hasattr(entry, "name") or not hasattr(entry, "prompt_function"):
-            what = f"{TABLE} contains {entry!r:.80}, which is not a LightevalTaskConfig"
-            raise TaskFileError([Problem(what, Place(path))])
+            message = (
+                f"{TABLE} contains {entry!r:.80}, which is not a LightevalTaskConfig"
+            )
+            raise TaskFileError([Problem(message, Place(path))])
     if not table:
         raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
     _check_execution(module, table, path, allow_unsafe_code)
@@ -106,11 +110,11 @@ def _check_execution(
     inputs = {getattr(one, "__name__", "") for one in functions}
     found, sandbox = code_execution(module, inputs), current_sandbox()
     if found.itself and not allow_unsafe_code:
-        what = f"the metrics of this module execute model output: {found.itself}"
-        raise TaskFileError([Problem(what, Place(path), CONSENT)])
+        message = f"the metrics of this module execute model output: {found.itself}"
+        raise TaskFileError([Problem(message, Place(path), CONSENT)])
     if found.in_sandbox and not sandbox.may_run(consents=allow_unsafe_code):
-        what = "the metrics of this module execute model output"
-        raise TaskFileError([Problem(what, Place(path), sandbox.remedy)])
+        message = "the metrics of this module execute model output"
+        raise TaskFileError([Problem(message, Place(path), sandbox.remedy)])
 
 
 def _family(name: str) -> str:

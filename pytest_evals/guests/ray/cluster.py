@@ -171,8 +171,8 @@ def _model_error(error: exceptions.RayTaskError) -> ModelError:
     cause = error.cause
     if isinstance(cause, EvalsError):
         return ModelError(f"a replica failed: {cause}")
-    what = f"{type(cause).__name__}: {cause}"
+    message = f"{type(cause).__name__}: {cause}"
     fix = ""
     if isinstance(cause, ImportError):
         fix = "\n  fix: install the same packages on all nodes of the cluster"
-    return ModelError(f"a replica broke: {what}{fix}")
+    return ModelError(f"a replica broke: {message}{fix}")

@@ -81,8 +81,8 @@ class RayModel(BatchModel):
         notes = self._pool.notes
         n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self.replicas
         if n:
-            what = "replica was" if n == 1 else "replicas were"
-            lost = f"{n} {what} lost; requests without a response were sent again"
+            message = "replica was" if n == 1 else "replicas were"
+            lost = f"{n} {message} lost; requests without a response were sent again"
             notes = (*notes, f"{self.name}: {lost}")
         if n_open < n_all:
             state = f"only {n_open} of {n_all} replicas were ever open"

@@ -149,8 +149,8 @@ def _pooling_of(settings: EncoderSettings) -> str:
     for module in _json(settings, "modules.json") or ():
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in _MODULES:
-            what = f"{settings.target}: its module {kind} is not supported"
-            raise ModelError(f"{what}\n{fix}")
+            message = f"{settings.target}: its module {kind} is not supported"
+            raise ModelError(f"{message}\n{fix}")
     given = _json(settings, POOLING_FILE)
     if given is None:
         return "mean"
@@ -158,8 +158,8 @@ def _pooling_of(settings: EncoderSettings) -> str:
     modes = [one for one in modes if one.startswith("pooling_mode_")]
     if len(modes) != 1 or modes[0] not in _MODES:
         shown = ", ".join(modes) or "none"
-        what = f"{settings.target}: its pooling ({shown}) is not supported"
-        raise ModelError(f"{what}\n{fix}")
+        message = f"{settings.target}: its pooling ({shown}) is not supported"
+        raise ModelError(f"{message}\n{fix}")
     return _MODES[modes[0]]
 
 

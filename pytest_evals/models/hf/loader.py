@@ -132,9 +132,9 @@ def _quantisation(settings: HfSettings) -> Any:
     return config(**{name: True}, **exact)
 
 
-def _need(what: str, library: str, extra: str) -> None:
+def _need(feature: str, library: str, extra: str) -> None:
     if find_spec(library) is None:
-        raise MissingExtraError(f"the hf model's {what}", library, extra)
+        raise MissingExtraError(f"the hf model's {feature}", library, extra)
 
 
 def _refuse_other_sizes(mismatched: Any, owners: str, fix: str) -> None:
@@ -174,12 +174,12 @@ def _adapt(model: Any, settings: HfSettings) -> None:
             f"{first_line(error)}\n  fix: {_ADAPTER}"
         ) from error
     owner = f"the adapter {settings.peft!r}"
-    for name, what in (
+    for name, message in (
         ("missing_keys", "lacks weights"),
         ("unexpected_keys", f"has weights for which {settings.target!r} has no place"),
     ):
         if keys := sorted(getattr(found, name, ())):
-            raise ModelError(f"{owner} {what}: {_first_of(keys)}\n  fix: {_ADAPTER}")
+            raise ModelError(f"{owner} {message}: {_first_of(keys)}\n  fix: {_ADAPTER}")
     mismatched = getattr(found, "mismatched_keys", ())
     _refuse_other_sizes(mismatched, f"{owner} and {settings.target!r}", _ADAPTER)
 

@@ -117,11 +117,13 @@ def read_settings(spec: ModelSpec) -> HfSettings:
 
 
 def _refuse_contradictions(settings: HfSettings) -> None:
-    ways = [n for n in ("load_in_8bit", "load_in_4bit") if getattr(settings, n)]
-    ways += ["quantization"] if settings.quantization else []
-    if len(ways) > 1:
+    quantizations = [
+        n for n in ("load_in_8bit", "load_in_4bit") if getattr(settings, n)
+    ]
+    quantizations += ["quantization"] if settings.quantization else []
+    if len(quantizations) > 1:
         raise OptionError(
-            f"the hf model takes one of {' and '.join(ways)}: "
+            f"the hf model takes one of {' and '.join(quantizations)}: "
             "each selects a quantization"
         )
     if settings.quantization and "quant_method" not in settings.quantization:

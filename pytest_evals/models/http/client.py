@@ -95,8 +95,8 @@ class HttpClient(httpx.AsyncClient):
     def _late(self, url: str) -> RequestFailedError:
         variable = "" if self._proxy.has_replied else proxy_variable(url)
         through = f" through the proxy in {variable}" if variable else ""
-        what = f"no reply{through} within {self._timeout_s:g} s"
-        return RequestFailedError(what, LATE, again=True, slower=True)
+        message = f"no reply{through} within {self._timeout_s:g} s"
+        return RequestFailedError(message, LATE, retryable=True, slower=True)
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
         options["follow_redirects"] = False
@@ -111,8 +111,8 @@ class HttpClient(httpx.AsyncClient):
             finally:
                 await reply.aclose()
             request = reply.next_request
-        what = f"the server redirects more than {MOST_REDIRECTS} times"
-        raise RequestFailedError(what, REDIRECTED, again=True)
+        message = f"the server redirects more than {MOST_REDIRECTS} times"
+        raise RequestFailedError(message, REDIRECTED, retryable=True)
 
 
 def reply_limit(content: bytes) -> int:
@@ -140,13 +140,15 @@ def lost(error: BaseException, url: str = "") -> RequestFailedError:
         error = error.__cause__
     words = shortened(str(error)) if str(error) else type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        what = f"the server's certificate is not trusted: {words}"
-        return RequestFailedError(what, CERTIFICATE, hopeless=True)
+        message = f"the server's certificate is not trusted: {words}"
+        return RequestFailedError(message, CERTIFICATE, hopeless=True)
     proxy = proxy_variable(url)
     if proxy:
-        what = f"the connection through the proxy in {proxy} failed: {words}"
-        return RequestFailedError(what, PROXY, again=True)
-    return RequestFailedError(f"the connection failed: {words}", UNREACHED, again=True)
+        message = f"the connection through the proxy in {proxy} failed: {words}"
+        return RequestFailedError(message, PROXY, retryable=True)
+    return RequestFailedError(
+        f"the connection failed: {words}", UNREACHED, retryable=True
+    )
 
 
 def wait_of(reply: Any) -> float:
@@ -163,18 +165,18 @@ def _check_redirect(reply: Any) -> None:
     """Allow a redirect only if it repeats the request at the same origin."""
     old, new = reply.request, reply.next_request
     if _origin(old.url) != _origin(new.url):
-        what = (
+        message = (
             f"the server redirects to another origin, {_origin(new.url)}: prompts and "
             "keys are not sent there"
         )
     elif old.method != new.method:
-        what = (
+        message = (
             f"the server redirects with status {reply.status_code}, which drops the "
             f"prompt, to {shortened(new.url.path)}"
         )
     else:
         return
-    raise RequestFailedError(what, REDIRECTED, hopeless=True)
+    raise RequestFailedError(message, REDIRECTED, hopeless=True)
 
 
 def _origin(url: Any) -> str:
@@ -198,9 +200,11 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
             _check_size(max(n_read, len(body)), most)
     except _BodyError as error:
         if reply.status_code < 400:
-            raise RequestFailedError(f"the reply {error}", again=error.again) from None
-        what = f"a body that {error}"
-        raise status_error(reply.status_code, what, wait_of(reply)) from None
+            raise RequestFailedError(
+                f"the reply {error}", retryable=error.retryable
+            ) from None
+        message = f"a body that {error}"
+        raise status_error(reply.status_code, message, wait_of(reply)) from None
     content = bytes(body.removeprefix(codecs.BOM_UTF8))
     if reply.status_code < 400:
         _check_encoding(content, reply.charset_encoding)
@@ -220,18 +224,18 @@ def _check_encoding(content: bytes, charset: str | None) -> None:
     try:
         content.decode(charset or "utf-8")
     except (LookupError, UnicodeDecodeError) as error:
-        what = f"the reply is not {charset or 'UTF-8'}: {shortened(str(error))}"
-        raise RequestFailedError(what, again=True) from None
+        message = f"the reply is not {charset or 'UTF-8'}: {shortened(str(error))}"
+        raise RequestFailedError(message, retryable=True) from None
 
 
 class _BodyError(Exception):
     """Why a body cannot be used; follows "the reply" in messages."""
 
-    again = False
+    retryable = False
 
 
 class _TornError(_BodyError):
-    again = True
+    retryable = True
 
 
 def _check_size(n: int, most: int) -> None:
@@ -320,8 +324,8 @@ class ProxyTest:
     async def _test(self, url: str, limit: asyncio.Timeout) -> None:
         await asyncio.sleep(PROXY_S)
         if not self.has_replied and await _is_silent(proxy_value(url), url):
-            what = f"the proxy in {proxy_variable(url)} does not reply"
-            self.fault = RequestFailedError(what, PROXY, hopeless=True)
+            message = f"the proxy in {proxy_variable(url)} does not reply"
+            self.fault = RequestFailedError(message, PROXY, hopeless=True)
             limit.reschedule(asyncio.get_running_loop().time())
 
 

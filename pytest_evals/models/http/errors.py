@@ -58,10 +58,10 @@ _FIXES = {
 class RequestFailedError(Exception):
     """A request without a usable reply."""
 
-    what: str
+    text: str
     kind: str = UNUSABLE  # Category for counts; the HTTP status if there is one
     _: KW_ONLY
-    again: bool = False  # Whether a retry may succeed
+    retryable: bool = False  # Whether a retry may succeed
     slower: bool = False  # Whether the server is overloaded
     wait_s: float = 0.0  # Seconds to wait before a retry
     hopeless: bool = False  # Whether all other requests would fail too
@@ -69,12 +69,12 @@ class RequestFailedError(Exception):
     """The model and address of a request that was sent."""
 
     def __post_init__(self) -> None:
-        super().__init__(self.what)
+        super().__init__(self.text)
 
     @property
     def message(self) -> str:
         """The error of the document."""
-        return f"{self.source}: {self.what}" if self.source else self.what
+        return f"{self.source}: {self.text}" if self.source else self.text
 
 
 def fix_of(kind: str, words: Mapping[str, str]) -> str:
@@ -101,14 +101,14 @@ def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
     """The error of a reply with a status other than 200."""
     words = message_in(text)
     out_of_money = status == 429 and "insufficient_quota" in text
-    again = is_transient(status) and not out_of_money
-    closed = again and wait_s > LONGEST_WAIT_S
+    retryable = is_transient(status) and not out_of_money
+    closed = retryable and wait_s > LONGEST_WAIT_S
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return RequestFailedError(
         f"the server returned {status}: {words}{asks}",
         CLOSED if closed else REFUSED if _is_filter(status, text) else str(status),
-        again=again and not closed,
-        slower=again and not closed and status in OVERLOADED,
+        retryable=retryable and not closed,
+        slower=retryable and not closed and status in OVERLOADED,
         wait_s=0.0 if closed else wait_s,
         hopeless=status in HOPELESS or out_of_money or closed,
     )

@@ -161,24 +161,24 @@ class RetryingClient:
         ``ModelError`` if there will be none to any request, ``SpendCapError`` if a
         spend cap is reached."""
         most = 1 + (self._settings.max_retries if retries is None else retries)
-        attempt, again = 0, ""
+        attempt, retry_reason = 0, ""
         while True:
             attempt += 1
             try:
-                return await self._once(path, body, read, again)
+                return await self._once(path, body, read, retry_reason)
             except RequestFailedError as caught:
                 fault = caught
             # Outside of the except block: no later error is chained to this fault.
             self._give_up_if_hopeless(
                 fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
             )
-            if not fault.again or attempt >= most:
+            if not fault.retryable or attempt >= most:
                 if attempt > 1:
-                    fault.what += f" ({attempt} attempts)"
+                    fault.text += f" ({attempt} attempts)"
                 if fault.hopeless or not self._usage.n_replies:
-                    fault.what += self._fix(fault, path)
+                    fault.text += self._fix(fault, path)
                 raise self.named(fault, path)
-            again = fault.kind
+            retry_reason = fault.kind
             await pause(max(self._backoff.pause(attempt, self._random), fault.wait_s))
 
     def named(self, fault: RequestFailedError, path: Any) -> RequestFailedError:
@@ -187,12 +187,16 @@ class RetryingClient:
         return fault
 
     async def _once(
-        self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T], again: str
+        self,
+        path: Any,
+        body: Mapping[str, Any],
+        read: Callable[[Reply], T],
+        retry_reason: str,
     ) -> T:
         most = self._usage.most(body)
         turn, request = self.concurrency.turn(), self._cap.request(most)
         async with turn as began, request as payment:
-            self._usage.sent(again)
+            self._usage.sent(retry_reason)
             timings = self._usage.timings
             timings.began()
             try:

@@ -233,11 +233,11 @@ class SpendCap:
             self._settled.set()
 
     async def _take(self, ledger: Ledger, most: int) -> int:
-        own, of_run = (one.limits for one in self._accounts.values())
+        of_model, of_run = (one.limits for one in self._accounts.values())
         while not self._reached:
             # Nothing is known of costs before the first reply: send one request.
             if self._knows_costs or not self._in_flight:
-                reserved = ledger.take(self._model, most, own, of_run)
+                reserved = ledger.take(self._model, most, of_model, of_run)
                 if reserved >= 0:
                     return reserved
                 factor = ledger.spent(self._model).factor

@@ -55,8 +55,8 @@ def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
                 reply[FIRST_TOKEN_S] = _after(arrivals, end)
     ended = [choice.get("finish_reason") for choice in choices.values()]
     if not is_complete and not (ended and all(ended)):
-        what = "the stream ended before the answer did"
-        raise RequestFailedError(what, BROKEN_OFF, again=True)
+        message = "the stream ended before the answer did"
+        raise RequestFailedError(message, BROKEN_OFF, retryable=True)
     whole = [choices[index] for index in sorted(choices)]
     return {FIRST_TOKEN_S: 0.0, **reply, "choices": whole}
 
@@ -132,8 +132,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _invalid(data: str) -> RequestFailedError:
-    what = f"an event of the stream is invalid: {shortened(data)}"
-    return RequestFailedError(what, again=True)
+    message = f"an event of the stream is invalid: {shortened(data)}"
+    return RequestFailedError(message, retryable=True)
 
 
 def _merge(choice: dict[str, Any], part: Mapping[str, Any]) -> bool:

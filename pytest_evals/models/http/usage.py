@@ -68,13 +68,13 @@ class Usage:
         """Number of usable replies."""
         return int(self.shown["replies"])
 
-    def sent(self, again: str = "") -> None:
-        """Count a sent request. ``again``: reason of a retry; empty for the first."""
+    def sent(self, retry_reason: str = "") -> None:
+        """Count a sent request. ``retry_reason`` is empty for the first attempt."""
         self.shown["requests"] += 1
-        if again:
+        if retry_reason:
             self.shown["retries"] += 1
             reasons = self.shown.setdefault("retried", {})
-            reasons[again] = reasons.get(again, 0) + 1
+            reasons[retry_reason] = reasons.get(retry_reason, 0) + 1
 
     def replied(self) -> None:
         """Count a usable reply."""

@@ -156,8 +156,8 @@ async def probe_format(
             if encoding is not None:
                 await _check_ids(server, encoding, form)
         except RequestFailedError as fault:
-            reasons.append(f"{form.name}: {fault.what}")
-            kind = ModelError if fault.again else kind
+            reasons.append(f"{form.name}: {fault.text}")
+            kind = ModelError if fault.retryable else kind
             continue
         return form
     details = "\n  ".join(reasons)
@@ -188,11 +188,11 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
     text = START + "".join(words)
     reading = await server.read(text, form)
     first = token_at(reading, text, len(START)) or len(reading.tokens)
-    again = takewhile(
+    places = takewhile(
         lambda pair: pair[0] == pair[1].text,
         zip(words, reading.tokens[first:], strict=False),
     )
-    known = [token.greedy for _, token in again if token.greedy is not None]
+    known = [token.greedy for _, token in places if token.greedy is not None]
     n_lost = known.count(False)
     if 2 * n_lost > len(known):
         raise RequestFailedError(

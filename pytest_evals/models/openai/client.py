@@ -72,8 +72,8 @@ class OpenAIClient:
         except RequestFailedError as caught:
             fault = caught
         except UnicodeEncodeError as error:  # half of a surrogate pair
-            what = f"the prompt is not Unicode: {shortened(str(error))}"
-            fault = RequestFailedError(what, kind="invalid prompt")
+            message = f"the prompt is not Unicode: {shortened(str(error))}"
+            fault = RequestFailedError(message, kind="invalid prompt")
         raise self.safe(fault)
 
     def source(self, path: Path) -> str:
@@ -121,7 +121,7 @@ class OpenAIClient:
         text = self._hidden(reply.text)
         fault = status_error(reply.status_code, text, wait_of(reply))
         if reply.status_code < 500:
-            fault.what += _length_advice(fault.what, self._settings)
+            fault.text += _length_advice(fault.text, self._settings)
         raise fault
 
     def _hidden(self, text: str) -> str:
@@ -133,9 +133,9 @@ class OpenAIClient:
 
     def safe(self, fault: RequestFailedError) -> RequestFailedError:
         """Mask the key, however short, which a server may repeat."""
-        fault.what = self._hidden(fault.what)
+        fault.text = self._hidden(fault.text)
         if self._key:
-            fault.what = fault.what.replace(self._key, MASK)
+            fault.text = fault.text.replace(self._key, MASK)
         return fault
 
 
@@ -144,16 +144,16 @@ def _length_advice(message: str, settings: OpenAISettings) -> str:
     request's length. ``message``: the beginning of the server's error message."""
     if not _TOO_LONG.search(message):
         return ""
-    what = "; the prompt and the answer's limit exceed the server's context window"
+    problem = "; the prompt and the answer's limit exceed the server's context window"
     if settings.max_length and settings.api != "chat":
-        return f"{what}, which is not max_length={settings.max_length}"
-    ways = ["remove api=chat"] if settings.api == "chat" else []
+        return f"{problem}, which is not max_length={settings.max_length}"
+    remedies = ["remove api=chat"] if settings.api == "chat" else []
     if settings.tokenizer:
-        ways.append("pass max_length= (the window in tokens)")
+        remedies.append("pass max_length= (the window in tokens)")
     else:
-        ways.append("pass tokenizer= (the served model's)")
-    way = " and ".join(ways)
-    return f"{what}: {way} to cut prompts as hf: does, or lower max_gen_toks"
+        remedies.append("pass tokenizer= (the served model's)")
+    way = " and ".join(remedies)
+    return f"{problem}: {way} to cut prompts as hf: does, or lower max_gen_toks"
 
 
 def _address(base_url: str, path: Path) -> str:
@@ -176,11 +176,11 @@ def _parsed(text: str) -> Reply:
         found = json.loads(text)
     except (ValueError, RecursionError):  # the latter: brackets without end
         raise RequestFailedError(
-            f"the reply is not JSON: {shortened(text)}", again=True
+            f"the reply is not JSON: {shortened(text)}", retryable=True
         ) from None
     if not isinstance(found, dict):
         raise RequestFailedError(
-            f"the reply is not a JSON object: {shortened(text)}", again=True
+            f"the reply is not a JSON object: {shortened(text)}", retryable=True
         )
     if found.get("error"):
         # Gateways report what went wrong behind them under status 200.

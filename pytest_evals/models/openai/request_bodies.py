@@ -125,8 +125,8 @@ def read_reply(
     text = _text(choice, path)
     if ended in _BROKEN_OFF or choice.get("error"):
         why = choice.get("error") or f"finish_reason {ended!r}"
-        what = f"the server broke the answer off: {shortened(str(why))}"
-        raise RequestFailedError(what, BROKEN_OFF, again=True)
+        message = f"the server broke the answer off: {shortened(str(why))}"
+        raise RequestFailedError(message, BROKEN_OFF, retryable=True)
     calls = _calls(choice, ended) if TOOLS in dict(request.options) else ()
     is_silent = not (text or "").strip() and not calls
     n_in, n_out = tokens_of(reply)
@@ -175,8 +175,8 @@ def _calls(choice: Mapping[str, Any], ended: str) -> tuple[Mapping[str, Any], ..
     try:
         calls = [dict(one) for one in calls_of(given)]
     except (TypeError, ValueError):
-        what = f"a tool call has no name: {shortened(str(given))}"
-        raise RequestFailedError(what, again=True) from None
+        message = f"a tool call has no name: {shortened(str(given))}"
+        raise RequestFailedError(message, retryable=True) from None
     if calls and _FINISH.get(ended) == "length":
         calls[-1]["truncated"] = True
     return tuple(calls)
@@ -211,7 +211,7 @@ def choice_of(reply: Reply) -> Mapping[str, Any]:
     sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)
     if not sound or not choices:
         raise RequestFailedError(
-            f"the reply has no choices: {shortened(str(reply))}", again=True
+            f"the reply has no choices: {shortened(str(reply))}", retryable=True
         )
     numbered = (choice for choice in choices if choice.get("index") == 0)
     found: Mapping[str, Any] = next(numbered, choices[0])
@@ -226,11 +226,13 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
         message = choice.get("message")
         if not isinstance(message, dict):
             shown = shortened(str(choice))
-            raise RequestFailedError(f"the reply has no message: {shown}", again=True)
+            raise RequestFailedError(
+                f"the reply has no message: {shown}", retryable=True
+            )
         text = _content(message)
     if text is not None and not isinstance(text, str):
         raise RequestFailedError(
-            f"the answer is not text: {shortened(str(text))}", again=True
+            f"the answer is not text: {shortened(str(text))}", retryable=True
         )
     return text
 
@@ -257,8 +259,8 @@ def _check_silence(
     calls = message.get("tool_calls") or message.get("function_call")
     if (calls and not text) or ended in _CALLS:
         shown = f": {shortened(str(calls))}" if calls else ""
-        what = f"the answer has no text, only tool calls{shown}"
-        raise RequestFailedError(what, NO_ANSWER)
+        problem = f"the answer has no text, only tool calls{shown}"
+        raise RequestFailedError(problem, NO_ANSWER)
     kind = "null" if text is None else "empty"
     reasons = has_reasoning(choice) or has_reasoning(message)
     is_unread = text is None or (text == "" and bool(message))
@@ -281,7 +283,9 @@ def _check_silence(
             NO_ANSWER,
         )
     if text is None:
-        raise RequestFailedError(f"the answer is null {reason}", NO_ANSWER, again=True)
+        raise RequestFailedError(
+            f"the answer is null {reason}", NO_ANSWER, retryable=True
+        )
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:

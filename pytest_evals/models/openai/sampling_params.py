@@ -73,8 +73,8 @@ def body_of(
             try:
                 options[name] = json.loads(text)
             except (ValueError, RecursionError):
-                what = f"{name} is not JSON: {text!r:.80}"
-                raise RequestFailedError(what) from None
+                message = f"{name} is not JSON: {text!r:.80}"
+                raise RequestFailedError(message) from None
     seed = options.pop("seed", None)
     # OpenAI has given max_tokens up for chats, and other servers know nothing else.
     new_name = chat and (settings.is_openai or settings.thinks)

@@ -83,11 +83,11 @@ def _url(kind: Arguments, name: str, value: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        what = f"the openai model's {name}"
+        message = f"the openai model's {name}"
         if name == URL_VARIABLE:
-            what = f"the environment variable {name}"
+            message = f"the environment variable {name}"
         raise OptionError(
-            f"{what} is {masked_text(value)!r}; write an address "
+            f"{message} is {masked_text(value)!r}; write an address "
             "such as http://localhost:8000/v1"
         )
     return value.rstrip("/")
@@ -117,16 +117,16 @@ def _number(kind: Arguments, name: str, value: str) -> float:
 def _price(kind: Arguments, name: str, value: str) -> float:
     price = _number(kind, name, value)
     if price > _HIGHEST_COST:
-        what = f"; write a number up to {_HIGHEST_COST:,}, per million tokens"
-        raise kind.wrong(name, value, what)
+        message = f"; write a number up to {_HIGHEST_COST:,}, per million tokens"
+        raise kind.wrong(name, value, message)
     return price
 
 
 def _cost(kind: Arguments, name: str, value: str) -> float:
     cost = _number(kind, name, value)
     if not 0 < cost <= _HIGHEST_COST:
-        what = f"; write a number above 0 and up to {_HIGHEST_COST:,}"
-        raise kind.wrong(name, value, what)
+        message = f"; write a number above 0 and up to {_HIGHEST_COST:,}"
+        raise kind.wrong(name, value, message)
     return cost
 
 

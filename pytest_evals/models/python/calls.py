@@ -119,8 +119,8 @@ class FunctionCalls:
             work.cancel()
             raise
         if done and work.cancelled():
-            what = "the coroutine cancelled itself"
-            return CallOutcome(error=asyncio.CancelledError(what))
+            message = "the coroutine cancelled itself"
+            return CallOutcome(error=asyncio.CancelledError(message))
         if done:
             return work.result()
         if not work.done():

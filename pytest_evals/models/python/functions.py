@@ -155,14 +155,14 @@ def _load_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except SyntaxError as error:
         place = Place(Path(error.filename or f"{name}.py"), error.lineno or 0)
-        what = f"{place}: {type(error).__name__}: {error.msg}"
+        message = f"{place}: {type(error).__name__}: {error.msg}"
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise OptionError(_no_module(name, error.name, folders)) from None
-        what = error_text(error, _of_module(error, name))
+        message = error_text(error, _of_module(error, name))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user
-        what = error_text(error, _of_module(error, name))
-    raise OptionError(f"the module {name!r} cannot be imported: {what}")
+        message = error_text(error, _of_module(error, name))
+    raise OptionError(f"the module {name!r} cannot be imported: {message}")
 
 
 def _folders() -> Iterator[Path]:
@@ -211,10 +211,10 @@ def _no_attribute(target: str, module: ModuleType, owner: object, name: str) -> 
     hint = suggestion(name, known) if known else ""
     file = getattr(module, "__file__", None)
     place = f" ({Place(Path(file))})" if file else ""
-    what = f"the module {module.__name__!r}{place}"
+    message = f"the module {module.__name__!r}{place}"
     if owner is not module:
-        what = f"'python:{target}': {described(owner)}"
-    return f"{what} has no {name!r}{hint}"
+        message = f"'python:{target}': {described(owner)}"
+    return f"{message} has no {name!r}{hint}"
 
 
 class PromptParameter(NamedTuple):

@@ -202,27 +202,29 @@ class PythonModel(BackgroundModel):
                 error=f"the request has a grammar, and {self.label} does not take it\n"
                 "  fix: add the parameter request, and follow request.options"
             )
-        attempt, again = 0, ""
+        attempt, reason = 0, ""
         while True:
             attempt += 1
             try:
                 async with self._cap.request(0.0) as payment:
-                    outcome, took_s = await self._called(request, again)
+                    outcome, took_s = await self._called(request, reason)
                     payment.cost = cost_of(outcome.value)
             except SpendCapError as error:
                 return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
                 return position, self._response(outcome.value, request, took_s)
-            again = retry_reason(outcome.error)
-            if not again or attempt > self._retries:
+            reason = retry_reason(outcome.error)
+            if not reason or attempt > self._retries:
                 return position, Response(error=self._error(outcome.error, attempt))
             await pause(self._backoff.pause(attempt, self._random))
 
-    async def _called(self, request: Generate, again: str) -> tuple[CallOutcome, float]:
-        """The outcome of a call, and how long it took; ``again``: reason of a retry."""
+    async def _called(
+        self, request: Generate, retry_reason: str
+    ) -> tuple[CallOutcome, float]:
+        """The outcome of a call, and how long it took."""
         self._usage["requests"] += 1
-        if again:
-            self._retried[again] += 1
+        if retry_reason:
+            self._retried[retry_reason] += 1
         self._timings.began()
         began = time.perf_counter()
         try:
@@ -243,8 +245,8 @@ class PythonModel(BackgroundModel):
         text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
-    def _gave(self, what: str) -> str:
-        return f"{self.label} returned {what}"
+    def _gave(self, given: str) -> str:
+        return f"{self.label} returned {given}"
 
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""

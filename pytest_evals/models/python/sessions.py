@@ -122,13 +122,13 @@ class AppSessions:
         if session not in self._open:
             return
         self._open.discard(session)
-        what = (None, None, None)
+        message = (None, None, None)
         if error is not None:
-            what = (type(error), error, error.__traceback__)  # type: ignore[assignment]
+            message = (type(error), error, error.__traceback__)  # type: ignore[assignment]
         try:
             for name in ("__aexit__", "__exit__", "aclose", "close"):
                 if hasattr(self.kind, name):
-                    given = what if name.endswith("__") else ()
+                    given = message if name.endswith("__") else ()
                     await _result(partial(getattr(session.manager, name), *given))
                     return
         except Exception as fault:  # noqa: BLE001 - of user code

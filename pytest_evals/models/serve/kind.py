@@ -113,8 +113,8 @@ def read_command(text: str) -> Command:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        what = f"the command of the server cannot be split into words: {error}"
-        raise OptionError(f"{what}\n  fix: close the quotes of {text!r}") from None
+        message = f"the command of the server cannot be split into words: {error}"
+        raise OptionError(f"{message}\n  fix: close the quotes of {text!r}") from None
     environment = {}
     while words and (found := _VARIABLE.fullmatch(words[0])):
         environment[found[1]] = found[2]
@@ -193,13 +193,15 @@ def argument_names() -> Collection[str]:
 def read_settings(spec: ModelSpec) -> ServeSettings:
     """The settings of a spec; ``OptionError`` if the command cannot be split or has no
     place for a port, or an argument is unknown or has a bad value."""
-    own = readers_of(ServeSettings)
+    readers = readers_of(ServeSettings)
     if "base_url" in spec.arguments:
         raise OptionError(
             "the serve model takes no base_url: it knows the server's address"
         )
-    ours = {name: value for name, value in spec.arguments.items() if name in own}
-    others = {name: value for name, value in spec.arguments.items() if name not in own}
+    ours = {name: value for name, value in spec.arguments.items() if name in readers}
+    others = {
+        name: value for name, value in spec.arguments.items() if name not in readers
+    }
     if others.keys() - argument_names():  # the message of the kind that has most
         registry.KINDS[SERVED].check(
             ModelSpec(kind=SERVED, target="x", arguments=others)

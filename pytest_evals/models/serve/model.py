@@ -101,14 +101,14 @@ class RunningServer:
         _release()
 
     def _error(self, reply: dict[str, Any]) -> ModelError:
-        what = reply.get("error", "the process that starts servers has ended")
-        if what == "another server is in use":
-            return ModelError(f"{what} and this one is another\n{_PARALLEL}")
+        message = reply.get("error", "the process that starts servers has ended")
+        if message == "another server is in use":
+            return ModelError(f"{message} and this one is another\n{_PARALLEL}")
         fix, port = f"see its log, {self._order['log']}", self._order["port"]
-        if port and what.startswith(f"port {port} is used"):
+        if port and message.startswith(f"port {port} is used"):
             fix = "end it, or write {port} instead of the number: a free one is put in"
         tail = [f"    {hidden(line)}" for line in reply.get("tail", ())]
-        shown = "\n".join([f"{what}: {self._order['key']}", *tail])
+        shown = "\n".join([f"{message}: {self._order['key']}", *tail])
         return ModelError(f"{shown}\n  fix: {fix}")
 
 

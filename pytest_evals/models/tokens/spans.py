@@ -111,8 +111,8 @@ class Trie:
         """(N,) length of the common prefix of each sequence and ``ids``."""
         place = bisect(self.sequences, ids.tobytes(), key=lambda one: one.tobytes())
         near = [*self.sequences[:place][-1:], ids, *self.sequences[place:][:1]]
-        own = shared_lengths(near)[min(place, 1) :]
-        gaps = np.concatenate([self.shared[:place], own, self.shared[place + 1 :]])
+        shared = shared_lengths(near)[min(place, 1) :]
+        gaps = np.concatenate([self.shared[:place], shared, self.shared[place + 1 :]])
         left = np.minimum.accumulate(gaps[1 : place + 1][::-1])[::-1]
         return np.concatenate([left, np.minimum.accumulate(gaps[place + 1 :])])
 

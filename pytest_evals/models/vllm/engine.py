@@ -186,8 +186,8 @@ def rejections() -> tuple[type[Exception], ...]:
     """The exceptions with which vLLM rejects the parameters of a request."""
     from vllm import exceptions
 
-    own = getattr(exceptions, "VLLMClientError", ValueError)
-    return (OverflowError, TypeError, ValueError, own)
+    client_error = getattr(exceptions, "VLLMClientError", ValueError)
+    return (OverflowError, TypeError, ValueError, client_error)
 
 
 def structured_outputs(**arguments: Any) -> Any:

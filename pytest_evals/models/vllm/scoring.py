@@ -172,7 +172,7 @@ class VllmScoring:
         self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
     ) -> Iterator[Scores]:
         """Score whole prompts with the prefix cache."""
-        again: list[int] = []
+        uncached: list[int] = []
         params = _params(prompt_logprobs=0, skip_reading_prefix_cache=False)
         for outputs in self._staged(
             [spans[i].tokens for i in numbers], lambda _: params
@@ -183,10 +183,10 @@ class VllmScoring:
                 if _is_complete(one, spans[number]):
                     done[number] = _score(one, spans[number])
                 else:
-                    again.append(number)
+                    uncached.append(number)
             yield done
-        if again:
-            yield from self._score_prompts(spans, again)
+        if uncached:
+            yield from self._score_prompts(spans, uncached)
 
     def _score_prompts(
         self, spans: Sequence[ScoredSpan], numbers: Sequence[int]

@@ -98,26 +98,28 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
     """The settings of a spec. Engine arguments are checked by name if vLLM is
     installed; their values are checked by vLLM when the model is opened. Raises
     ``OptionError`` if an argument is unknown or has an invalid value."""
-    own, engine = {}, {}
+    readers, engine = {}, {}
     for name, value in spec.arguments.items():
         if name in READERS:
-            own[name] = READERS[name](ARGUMENTS, name, value)
+            readers[name] = READERS[name](ARGUMENTS, name, value)
         else:
             _check_engine_name(name)
             engine[name] = value
-    reuses = bool(own.pop("reuse_prefix", False))
+    reuses = bool(readers.pop("reuse_prefix", False))
     cache = "enable_prefix_caching"
     if reuses and cache in engine and not ARGUMENTS.flag(cache, engine[cache]):
         raise OptionError(
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off"
         )
-    tokens = ImageSettings(target=spec.target, **own)
+    tokens = ImageSettings(target=spec.target, **readers)
     tokens.check("vllm")
     limit = "limit_mm_per_prompt"
-    if "max_images" in own and not any(n.partition(".")[0] == limit for n in engine):
+    if "max_images" in readers and not any(
+        n.partition(".")[0] == limit for n in engine
+    ):
         engine[limit] = f'{{"image": {tokens.max_images}}}'
-    engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in own}
+    engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in readers}
     return VllmSettings(
         target=spec.target, tokens=tokens, reuse_prefix=reuses, engine=engine
     )

@@ -115,8 +115,8 @@ def check_lock(session: EvalSession, tasks: Collection[Task]) -> None:
         session.shared.locked.add(task.name)
         now = _entry(task, root)
         found = lock["tasks"].get(task.name)
-        what = f"{now['file']}: task {task.name}"
-        lines += _differences(what, found, now)
+        message = f"{now['file']}: task {task.name}"
+        lines += _differences(message, found, now)
     for name, entry in sorted(lock["tasks"].items()):
         file = str(entry.get("file"))
         if not file.startswith("..") and not (root / file).exists():
@@ -273,11 +273,11 @@ def _invalid(why: str) -> pytest.UsageError:
 
 
 def _differences(
-    what: str, before: Mapping[str, Any] | None, now: Mapping[str, Any]
+    label: str, before: Mapping[str, Any] | None, now: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield a line for each value that differs."""
     if before is None:
-        yield f"{what}: not in {LOCK}"
+        yield f"{label}: not in {LOCK}"
         return
     old, new = _flat(before), _flat(now)
     for key in sorted(old.keys() | new.keys(), key=lambda one: (one not in new, one)):
@@ -285,7 +285,7 @@ def _differences(
             was, is_ = (str(one.get(key) or "unknown") for one in (old, new))
             if key != "file":
                 was, is_ = was[:_SHORT], is_[:_SHORT]
-            yield f"{what}: {key}: {was} in {LOCK}, {is_} now"
+            yield f"{label}: {key}: {was} in {LOCK}, {is_} now"
 
 
 def _flat(entry: Mapping[str, Any]) -> dict[str, Any]:

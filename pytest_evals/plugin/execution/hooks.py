@@ -92,8 +92,8 @@ class SessionHooks:
             if one.stoppable is not None:
                 one.stoppable.arrange(items)
         if self._session.assignment is not None:
-            own = (item for item in items if isinstance(item, GateItem))
-            found = ((gate.nodeid, _mark_of(gate)) for gate in own)
+            gate_items = (item for item in items if isinstance(item, GateItem))
+            found = ((gate.nodeid, _mark_of(gate)) for gate in gate_items)
             marks = {nodeid: mark for nodeid, mark in found if mark is not None}
             for one in self._session.all:
                 one.news = report_collection(one.suite, marks, gates)

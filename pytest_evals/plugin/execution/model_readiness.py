@@ -71,7 +71,7 @@ class ModelReadiness:
         config = session.config
         try:
             for one in self._session.all:
-                own = [item for item in documents if item.parent.evals is one]
-                check_ready(config, one.run.config.full_spec, one.models, own)
+                items = [item for item in documents if item.parent.evals is one]
+                check_ready(config, one.run.config.full_spec, one.models, items)
         except pytest.UsageError as error:
             raise with_place(config, error) from None

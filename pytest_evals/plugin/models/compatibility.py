@@ -98,8 +98,8 @@ def check_model(
             return
         raise
     options, pytests = config.stash[OPTIONS], config.option
-    own = options.validate or options.plan or options.cache_info
-    sends_nothing = own or pytests.collectonly or pytests.setupplan
+    is_mode = options.validate or options.plan or options.cache_info
+    sends_nothing = is_mode or pytests.collectonly or pytests.setupplan
     if not sends_nothing and options.cache != "only":
         _check_scoring(answers, spec, asking)
 
@@ -225,6 +225,6 @@ def _task_text(task: Task) -> str:
 
 
 def _message(why: str, tasks: list[str]) -> str:
-    what, _, fix = why.partition("\n")
+    message, _, fix = why.partition("\n")
     more = f" and {len(tasks) - _SHOWN} more" if len(tasks) > _SHOWN else ""
-    return f"{what}: {', '.join(tasks[:_SHOWN])}{more}\n{fix}"
+    return f"{message}: {', '.join(tasks[:_SHOWN])}{more}\n{fix}"

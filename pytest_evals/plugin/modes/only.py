@@ -49,13 +49,13 @@ class OnlyMode:
         else:
             selects = assignment.selects[self._session.all.index(self._session)]
             run = read_run(Path(selects)) if selects else None
-        own = [item for item in items if self._session.owns(item)]
-        documents = [item for item in own if isinstance(item, DocItem)]
+        owned = [item for item in items if self._session.owns(item)]
+        documents = [item for item in owned if isinstance(item, DocItem)]
         run = self._session.suite.named(run) if run else None
         kept = self._chosen(documents, run)
         dropped = [
             item
-            for item in own
+            for item in owned
             if (isinstance(item, DocItem) and item.nodeid not in kept)
             or (isinstance(item, GateItem) and not kept)
         ]

@@ -121,8 +121,10 @@ def _with_place(error: EvalsError, path: Path) -> EvalsError:
         return error
     frames = walk_tb(error.__traceback__)
     lines = [n for frame, n in frames if frame.f_code.co_filename == str(path)]
-    what, _, fix = str(error).partition("\n  fix: ")
-    return TaskFileError([Problem(what, Place(path, lines[-1] if lines else 0), fix)])
+    message, _, fix = str(error).partition("\n  fix: ")
+    return TaskFileError(
+        [Problem(message, Place(path, lines[-1] if lines else 0), fix)]
+    )
 
 
 class ValidationMode:
@@ -322,9 +324,9 @@ def problems_of(
     ]
 
 
-def _counted(what: str, ids: Sequence[str]) -> str:
+def _counted(kind: str, ids: Sequence[str]) -> str:
     """Return the number of documents; not all of them are scored."""
-    several = what == _UNASKED and len(ids) > 1
+    several = kind == _UNASKED and len(ids) > 1
     return f" ({len(ids):,} documents in all)" if several else ""
 
 

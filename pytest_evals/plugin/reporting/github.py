@@ -162,7 +162,7 @@ class Faults:
         self._problems |= dict.fromkeys(error.problems)
         if self._sent is not None:
             self._sent[FAULTS] = [
-                (one.what, str(one.where.path), one.where.line, one.fix)
+                (one.message, str(one.where.path), one.where.line, one.fix)
                 for one in self._problems
             ]
 

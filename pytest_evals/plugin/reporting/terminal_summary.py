@@ -48,8 +48,8 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counted = ", ".join(plural(n, noun) for noun, n in counts.items())
     model, judge = session.options.model, session.options.judge
     tasks = [run.task for run in session.suite.tasks.values()]
-    own = not any(task.asks_model for task in tasks)
-    tested = "models of the evals" if own else "model of the fixture eval_model"
+    are_local = not any(task.asks_model for task in tasks)
+    tested = "models of the evals" if are_local else "model of the fixture eval_model"
     tested = f"model {with_address(model)}" if model else tested
     if session.model:
         tested = f"models {', '.join(one.model for one in session.all)}"

@@ -220,10 +220,10 @@ def _folder(base: Path, name: str) -> Path:
 
     found = folder_of(name)
     if found is None:
-        what = f"--evals-include-path: {folder} is not a folder"
+        message = f"--evals-include-path: {folder} is not a folder"
         also = f", and no package {name!r} is installed" if name.isidentifier() else ""
         fix = "\n  fix: name a folder with task files, or install a package with them"
-        raise pytest.UsageError(what + (similar_file(folder) or also) + fix)
+        raise pytest.UsageError(message + (similar_file(folder) or also) + fix)
     return found
 
 

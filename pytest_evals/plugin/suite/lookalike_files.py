@@ -108,10 +108,10 @@ def _misnamed_module(path: Path) -> Problem | None:
     found = _DECORATED.search(raw) if b"pytest_evals" in raw else None
     if found is None:
         return None
-    what = "has evals, but its name is not that of a test module, so they do not run"
+    message = "has evals, but its name is not that of a test module, so they do not run"
     name = re.sub(r"^evals?_?|\W", "_", path.stem).strip("_")
     place = Place(path, raw.count(b"\n", 0, found.start()) + 1)
-    return Problem(what, place, f"rename it to eval_{name}.py")
+    return Problem(message, place, f"rename it to eval_{name}.py")
 
 
 def record_eval_file(path: Path, config: pytest.Config) -> None:
@@ -173,7 +173,7 @@ def nothing_found(folder: Path) -> Iterator[str]:
     """Yield what an eval is, for a session without tests, and which files of the
     working directory, ``folder``, are not read."""
     for problem in filter(None, map(_misnamed_module, sorted(folder.glob("*.py")))):
-        yield f"{problem.where}: {problem.what}; {problem.fix}"
+        yield f"{problem.where}: {problem.message}; {problem.fix}"
     for path in sorted(folder.glob("promptfooconfig.*")):
         yield (
             f"{path.name} is a file of promptfoo, which is not read; its assertions "

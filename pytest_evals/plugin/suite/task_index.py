@@ -64,11 +64,11 @@ def add_included(config: pytest.Config) -> None:
         pytest.UsageError: A pattern has no match.
     """
     index = task_index_of(config)
-    own = _own_names(config, index)
+    declared = _own_names(config, index)
     patterns = patterns_of(config.stash[OPTIONS].tasks)
-    if _lost(patterns, own):
-        own |= {*_eval_names(config)}
-    lost = _lost(patterns, own)
+    if _lost(patterns, declared):
+        declared |= {*_eval_names(config)}
+    lost = _lost(patterns, declared)
     others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
     others = others or _has_modules(config)
     if not lost:
@@ -89,7 +89,7 @@ def add_included(config: pytest.Config) -> None:
         try:
             with usage_errors():
                 Selection(unknown).check(
-                    own | known, "" if folders else packages.HOW_TO_GET
+                    declared | known, "" if folders else packages.HOW_TO_GET
                 )
         except pytest.UsageError as error:
             raise with_place(config, error) from None

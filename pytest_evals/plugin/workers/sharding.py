@@ -158,15 +158,15 @@ def in_clusters(
     units: dict[int, list[int]] = {}
     unit_of: dict[str, int] = {}
     for position in positions:
-        own = clusters.get(ids[position], ())
-        joined = sorted({unit_of[name] for name in own if name in unit_of})
+        members = clusters.get(ids[position], ())
+        joined = sorted({unit_of[name] for name in members if name in unit_of})
         first = joined[0] if joined else position
         unit = units.setdefault(first, [])
         for other in joined[1:]:
             unit += units.pop(other)
             unit_of |= {k: first for k, at in unit_of.items() if at == other}
         unit.append(position)
-        unit_of |= dict.fromkeys(own, first)
+        unit_of |= dict.fromkeys(members, first)
     return [sorted(unit) for unit in units.values()]
 
 
@@ -243,10 +243,10 @@ def shard_models(
     before = [[place] for place in others if place < first]
     shards = cut_evenly([before], costs, n)
     if any(waves):
-        for known, own, units in zip(suites, waves, models, strict=True):
+        for known, wave, units in zip(suites, waves, models, strict=True):
             positions = sorted(place for unit in units for place in unit)
             own_ids = [ids[position] for position in positions]
-            found = shard_items(own_ids, known, n, own, recorded)
+            found = shard_items(own_ids, known, n, wave, recorded)
             for shard, more in zip(shards, found.shards, strict=True):
                 shard += [positions[i] for i in more]
         models = []

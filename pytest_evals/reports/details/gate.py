@@ -103,10 +103,10 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         )
     elif verdict.outcome is Outcome.FAILED and verdict.n_short:
         n, metric = verdict.n_short, verdict.metric
-        what = f"more correct answer{'s' * (n > 1)}"
+        message = f"more correct answer{'s' * (n > 1)}"
         if metric is not None and metric.higher_is_better is False:
-            what = f"document{'s' * (n > 1)} fewer"
-        yield f"{n:,} {what} would have passed."
+            message = f"document{'s' * (n > 1)} fewer"
+        yield f"{n:,} {message} would have passed."
     is_shown = verdict.interval is not None or WITHIN_NOISE in verdict.reason
     if verdict.metric is not None and not is_shown:
         noise = shown_noise(verdict.metric)

@@ -53,11 +53,11 @@ def commit_of(folder: Path) -> str:
     return _git("-C", str(folder), "rev-parse", "HEAD") or ""
 
 
-def _pretty(versions: Mapping[str, str | None], own: str | None) -> str:
+def _pretty(versions: Mapping[str, str | None], plugin_version: str | None) -> str:
     """Return the environment as text, in lm-eval's form. torch's own collector runs
     programs for seconds, and includes the host name."""
     facts = {
-        "pytest-model-evals version": own,
+        "pytest-model-evals version": plugin_version,
         "PyTorch version": versions["torch"],
         "Python version": platform.python_version(),
         "Python platform": platform.platform(),

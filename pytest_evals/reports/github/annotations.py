@@ -46,7 +46,9 @@ def of_verdicts(verdicts: Sequence[Verdict]) -> Iterator[Annotation]:
 def of_problems(problems: Sequence[Problem]) -> Iterator[Annotation]:
     """Yield an annotation for each problem of a task file."""
     for problem in problems:
-        text = f"{problem.what}\nfix: {problem.fix}" if problem.fix else problem.what
+        text = (
+            f"{problem.message}\nfix: {problem.fix}" if problem.fix else problem.message
+        )
         yield Annotation("error", problem.where, "task file", text)
 
 

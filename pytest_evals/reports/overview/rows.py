@@ -111,8 +111,8 @@ def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
     """Return ``1172``, ``197/200`` if some lack a score, ``200 of 1172`` under a limit;
     for a group, over the tasks that have the metric."""
     n_scored = metric.n_scored if metric else 0
-    own = metric is not None and any(m.key == metric.key for m in result.metrics)
-    if metric is not None and own and isinstance(result, GroupResult):
+    is_listed = metric is not None and any(m.key == metric.key for m in result.metrics)
+    if metric is not None and is_listed and isinstance(result, GroupResult):
         result = result.having(metric.name, metric.filter)
         # A task that is in the group twice has its documents once.
         n_scored = sum(

@@ -157,8 +157,8 @@ class Metric:
                 (value,) = value.values()
             return {self.metric_name: value}
         if not isinstance(value, Mapping):
-            what = f"expected a mapping of names to values, got {value!r:.200}"
-            raise DocumentError(what)
+            message = f"expected a mapping of names to values, got {value!r:.200}"
+            raise DocumentError(message)
         return {str(name): value[name] for name in value}
 
     def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
@@ -174,15 +174,15 @@ class Metric:
         corpus = _own_arguments(self.corpus_level_fn, self.sample_level_fn)
         rest = {key: value for key, value in params.items() if key not in corpus}
         made = _with_parameters(self.sample_level_fn, rest)
-        own = getattr(made, "metric_names", None)
-        if own is None:
+        name_method = getattr(made, "metric_names", None)
+        if name_method is None:
             how = self.corpus_level_fn
             given = {key: value for key, value in params.items() if key in corpus}
             how = replace(how, **given) if given else how
             return replace(self, sample_level_fn=made, corpus_level_fn=how)
         return replace(
             self,
-            metric_name=own(),
+            metric_name=name_method(),
             higher_is_better=_first_value(self.higher_is_better),
             corpus_level_fn=_first_value(self.corpus_level_fn),
             sample_level_fn=made,

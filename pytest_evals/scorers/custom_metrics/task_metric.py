@@ -87,8 +87,8 @@ class TaskMetric:
         part = self.metric.sample_level_fn
         part = getattr(part, "computation", part)  # unwrap a renamed one
         parts = (part, getattr(part, "sample_scoring_function", None))
-        own = (p for p in parts if isinstance(p, SampleLevelComputation))
-        return tuple(text for one in own for text in getattr(one, "warnings", ()))
+        metrics = (p for p in parts if isinstance(p, SampleLevelComputation))
+        return tuple(text for one in metrics for text in getattr(one, "warnings", ()))
 
     @property
     def needs_unconditioned(self) -> bool:
@@ -144,8 +144,8 @@ class TaskMetric:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
         executes = getattr(metric.sample_level_fn, "executes_answers", False)
         if executes and not current_sandbox().may_run(consents=may_execute):
-            what = f"metric {shown} executes model output"
-            raise EvalsError(f"{what}\n  fix: {current_sandbox().remedy}")
+            message = f"metric {shown} executes model output"
+            raise EvalsError(f"{message}\n  fix: {current_sandbox().remedy}")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):
             for module, library, extra in getattr(part, "libraries", ()):
                 if find_spec(module) is None:

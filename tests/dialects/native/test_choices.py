@@ -78,7 +78,7 @@ def problems(folder: Path, text: str) -> list[str]:
     with pytest.raises(TaskFileError) as error:
         for task in load_tasks(eval_file(folder, text), TaskOptions()):
             task.rows.ids()
-    return [f"{one.where.line}: {one.what}" for one in error.value.problems]
+    return [f"{one.where.line}: {one.message}" for one in error.value.problems]
 
 
 def test_choices_are_scored_by_log_probabilities_as_in_lm_eval(

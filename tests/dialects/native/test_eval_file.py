@@ -42,7 +42,7 @@ def problems(folder: Path, text: str) -> list[str]:
     path.write_text(text, "utf-8")
     with pytest.raises(TaskFileError) as error:
         load_tasks(path, TaskOptions())
-    return [f"{one.where.line}: {one.what}" for one in error.value.problems]
+    return [f"{one.where.line}: {one.message}" for one in error.value.problems]
 
 
 def test_prompts_are_templates_over_rows_and_exact_is_the_default(
@@ -320,7 +320,7 @@ def test_a_file_that_resembles_an_eval_is_reported(
     assert found is not None
     problem = found.problem
     assert found.is_error
-    assert (problem.where.line, problem.what) == (line, what)
+    assert (problem.where.line, problem.message) == (line, what)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def problems(folder: Path, labels: Sequence[Any], settings: str = RANDOM) -> lis
     with pytest.raises(TaskFileError) as error:
         evaluate(folder / "bot.yaml", f"scripted:{folder / 'model.jsonl'}")
     return [
-        f"{one.where.path.name}:{one.where.line}: {one.what}"
+        f"{one.where.path.name}:{one.where.line}: {one.message}"
         for one in error.value.problems
     ]
 

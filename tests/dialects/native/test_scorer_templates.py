@@ -49,7 +49,9 @@ def problems(folder: Path, text: str) -> list[str]:
     with pytest.raises(TaskFileError) as error:
         (task,) = load_tasks(folder / "eval.yaml", TaskOptions())
         task.rows.ids()
-    return [f"{one.where.line}: {one.what}; {one.fix}" for one in error.value.problems]
+    return [
+        f"{one.where.line}: {one.message}; {one.fix}" for one in error.value.problems
+    ]
 
 
 EVAL = """\

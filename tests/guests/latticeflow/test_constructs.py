@@ -184,7 +184,7 @@ def test_an_invalid_file_has_the_errors_in_its_comments(
             for task in loaded(path, facts, files):
                 task.rows.ids()
         messages = Counter(
-            (problem.where.line, problem.what.partition("; ")[0])
+            (problem.where.line, problem.message.partition("; ")[0])
             for problem in caught.value.problems
         )
         assert {*messages.elements()} == expected, str(caught.value)

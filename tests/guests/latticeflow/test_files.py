@@ -34,7 +34,7 @@ def faults(path: Path) -> str:
         own = entities.in_file(path)
     except TaskFileError:
         own = ()
-    suite = EntitySuite(entities=entities, options=options, own=own)
+    suite = EntitySuite(entities=entities, options=options, listed=own)
     for one in own:
         if one.kind == "dataset":
             try:
@@ -139,7 +139,7 @@ def test_a_generator_makes_rows_of_those_of_a_dataset() -> None:
     entities = entities_of(path, options)
     own = entities.in_file(path)
     (questions,) = (one for one in own if one.key == "made-questions")
-    suite = EntitySuite(entities=entities, options=options, own=own)
+    suite = EntitySuite(entities=entities, options=options, listed=own)
     rows = suite.rows("made-questions", questions.place)
     assert [row["text"] for row in rows] == [
         "Is A early?",
@@ -173,7 +173,7 @@ def test_names_are_looked_up_near_the_file_first(tmp_path: Path) -> None:
         try:
             found[folder] = list(one.rows.ids())
         except TaskFileError as error:
-            found[folder] = [str(error.problems[0].what).partition(",")[0]]
+            found[folder] = [str(error.problems[0].message).partition(",")[0]]
     assert found == {"a": ["a"], "c": ["there is another dataset called 'rows'"]}
 
 

@@ -36,7 +36,7 @@ def value(spec: dict[str, Any], *given: Any) -> Any:
     values = resolve_values(
         parameters(spec), values_by_name, problems, lambda _one: None
     )
-    return [problem.what for problem in problems] if problems else values["p"]
+    return [problem.message for problem in problems] if problems else values["p"]
 
 
 def test_a_value_precedes_the_default_and_the_default_precedes_null() -> None:

@@ -117,7 +117,7 @@ def test_the_text_of_a_block_begins_below_its_key(tmp_path: Path) -> None:
 def test_every_placeholder_is_named_by_its_way(tmp_path: Path) -> None:
     with pytest.raises(TaskFileError) as caught:
         read(tmp_path, main="a:\n  - {b: '((TODO)) soon'}\nc: ((TODO))\n")
-    whats = [problem.what for problem in caught.value.problems]
+    whats = [problem.message for problem in caught.value.problems]
     assert whats == ["a[0].b still contains ((TODO))", "c still contains ((TODO))"]
 
 

@@ -54,7 +54,7 @@ class Documents(SelectedRows):
         self._notes = DocumentWarnings()
 
     @property
-    def own(self) -> Sequence[int]:
+    def positions(self) -> Sequence[int]:
         """Positions of all documents. Raises TaskFileError if the dataset, the split or
         a column does not exist, or the first document cannot be built."""
         return range(len(self._loaded.tables.asked))
@@ -74,8 +74,8 @@ class Documents(SelectedRows):
     def ask(self, index: int) -> Asked:
         """The document at a position of the full dataset, with its requests."""
         if (field := self._recipe.sound) is not None:
-            what = f"{field.key}: audio is not supported"
-            raise FieldError(what, field.place)
+            message = f"{field.key}: audio is not supported"
+            raise FieldError(message, field.place)
         return self._loaded.ask(index)
 
     @cached_property
@@ -126,7 +126,7 @@ class _Loaded:
         if recipe.shots.n:
             inputs = self._shape.multiple_inputs
             self._shots = ShotTurns(recipe, tables, shots, inputs, notes)
-        self.own_shots = self._shots is not None and self._shots.own
+        self.own_shots = self._shots is not None and self._shots.shared
 
     def ask(self, index: int) -> Asked:
         recipe, row = self._recipe, self.tables.asked[index]
@@ -210,8 +210,8 @@ def _with_document_id(index: int, ids: Sequence[str]) -> Iterator[None]:
     except FieldError as error:
         if index:
             raise
-        what = f"{error.problem.what} (document {ids[0]})"
-        raise FieldError(what, error.problem.where, error.problem.fix) from error
+        message = f"{error.problem.message} (document {ids[0]})"
+        raise FieldError(message, error.problem.where, error.problem.fix) from error
 
 
 def _has_functions(fields: Fields) -> bool:
@@ -225,13 +225,15 @@ def _shape_of(question: Question, recipe: Recipe) -> Shape:
     inputs = isinstance(question.text, int) and recipe.fields.choices is not None
     if inputs and recipe.output_type != "multiple_choice":
         field = recipe.fields.text
-        what = f"{field.key} returned an index; only output_type multiple_choice "
-        what += "supports this"
-        raise TaskFileError([Problem(what, field.place)])
+        message = f"{field.key} returned an index; only output_type multiple_choice "
+        message += "supports this"
+        raise TaskFileError([Problem(message, field.place)])
     if inputs and isinstance(question.choices, str):
         place = recipe.fields.choices.place if recipe.fields.choices else recipe.place
-        what = "doc_to_choice returned a string, but doc_to_text an index of a question"
-        raise TaskFileError([Problem(what, place)])
+        message = (
+            "doc_to_choice returned a string, but doc_to_text an index of a question"
+        )
+        raise TaskFileError([Problem(message, place)])
     return Shape(inputs, isinstance(question.target, list))
 
 

@@ -91,8 +91,10 @@ class Readers:
             return ()
         choices = self._choices(row)
         if not isinstance(choices, list | tuple | str):
-            what = f"{field.key} returned {_described(choices)}, not a list of choices"
-            raise FieldError(what, field.place)
+            message = (
+                f"{field.key} returned {_described(choices)}, not a list of choices"
+            )
+            raise FieldError(message, field.place)
         return choices
 
 
@@ -114,9 +116,9 @@ def choice_at(choices: Sequence[Any], position: Any, field: Field) -> Any:
     try:
         return choices[position]
     except (IndexError, TypeError):
-        what = f"{field.key} returned {position!r}, but the document has "
-        what += f"{len(choices)} choices"
-        raise FieldError(what, field.place) from None
+        message = f"{field.key} returned {position!r}, but the document has "
+        message += f"{len(choices)} choices"
+        raise FieldError(message, field.place) from None
 
 
 def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None:
@@ -146,9 +148,9 @@ def _one_gold(target: Any, choices: Sequence[Any], field: Field) -> int:
         return choices.index(target) if target in choices else NO_CHOICE
     position = _position(target)
     if position is None:
-        what = f"{field.key} returned {_described(target)}, which does not "
-        what += "identify a choice"
-        raise FieldError(what, field.place)
+        message = f"{field.key} returned {_described(target)}, which does not "
+        message += "identify a choice"
+        raise FieldError(message, field.place)
     return position if position < len(choices) else NO_CHOICE
 
 
@@ -290,14 +292,16 @@ def _references(
         target, question, frame
     ):
         if not isinstance(target, int):
-            what = f"{field.key} returned {target!r}; with doc_to_choice it must be "
-            what += "an index"
-            raise FieldError(what, field.place)
+            message = f"{field.key} returned {target!r}; with doc_to_choice it must be "
+            message += "an index"
+            raise FieldError(message, field.place)
         target = choice_at(question.choices, target, field)
     elif frame.shape.multiple_targets:
         if not isinstance(target, list | tuple | str):
-            what = f"{field.key} returned {target!r}, but a list for the first document"
-            raise FieldError(what, field.place)
+            message = (
+                f"{field.key} returned {target!r}, but a list for the first document"
+            )
+            raise FieldError(message, field.place)
         # A string among lists is split into characters, as in lm-eval.
         texts = [str(item) for item in target]
         return texts, list(range(len(texts)))

@@ -36,8 +36,8 @@ class ShotTurns:
         multiple_inputs: bool,
         notes: DocumentWarnings,
     ) -> None:
-        """Create the sampler; ``own`` is true if lm-eval would allow a document as its
-        own few-shot example. Raises TaskFileError if there are too few rows."""
+        """Create the sampler; ``shared`` is true if lm-eval would allow a document as
+        its own few-shot example. Raises TaskFileError if there are too few rows."""
         shots, splits = recipe.shots, recipe.splits
         # lm-eval compares the names of the splits; two missing names are equal.
         excluded_by_lm_eval = splits.fewshot == splits.test
@@ -50,14 +50,14 @@ class ShotTurns:
         try:
             self._sampler = _sampler_of(recipe, tables, excluded)
         except EvalsError as error:
-            what = f"{error} in {tables.pool_name}"
+            message = f"{error} in {tables.pool_name}"
             more = "set fewshot_split to a larger split"
             if shots.samples is not None:
                 more = "add rows to fewshot_config.samples"
             fix = f"lower num_fewshot or {more}"
             fix = fix if isinstance(shots.sampler, str) else ""
-            raise TaskFileError([Problem(what, shots.place, fix)]) from None
-        self.own = shared
+            raise TaskFileError([Problem(message, shots.place, fix)]) from None
+        self.shared = shared
 
     def of(self, index: int) -> Sequence[Turn]:
         """The turns of the few-shot examples of the document at a position. Raises

@@ -104,18 +104,18 @@ class _SplitLoader:
         place = self._recipe.splits.places.get(part.key, self._recipe.place)
         if part.split not in self._splits:
             names = [str(name) for name in self._splits]
-            what = f"{part.key}: the dataset has no split {part.split!r}"
-            what += did_you_mean(part.split, names)
+            message = f"{part.key}: the dataset has no split {part.split!r}"
+            message += did_you_mean(part.split, names)
             fix = f"use one of its splits: {', '.join(names)}"
-            raise TaskFileError([Problem(what, place, fix)])
+            raise TaskFileError([Problem(message, place, fix)])
         rows = self._splits[part.split]
         if part.process is not None:
             rows = _process(rows, part.process)
         table = _table(rows, part.process or self._origin)
         if not table:
             after = " after process_docs" if part.process is not None else ""
-            what = f"{part.key}: the split {part.split!r} has no documents{after}"
-            raise TaskFileError([Problem(what, place)])
+            message = f"{part.key}: the split {part.split!r} has no documents{after}"
+            raise TaskFileError([Problem(message, place)])
         return table
 
 
@@ -139,10 +139,10 @@ def _table(rows: Any, origin: Field) -> Table:
     try:
         return Table(rows)
     except RowsError as error:
-        what = str(error)
+        message = str(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's generator may raise anything
-        what = error_text(error)
-    raise TaskFileError([Problem(f"{origin.key}: {what}", origin.place)])
+        message = error_text(error)
+    raise TaskFileError([Problem(f"{origin.key}: {message}", origin.place)])
 
 
 def _samples(recipe: Recipe) -> Table:
@@ -163,8 +163,8 @@ def _asked_part(recipe: Recipe) -> _Part:
     if splits.validation is not None:
         return _Part("validation_split", splits.validation, recipe.process_docs)
     fix = "set the split to evaluate: test_split: test"
-    what = f"{recipe.name!r} has neither a test_split nor a validation_split"
-    raise TaskFileError([Problem(what, recipe.place, fix)])
+    message = f"{recipe.name!r} has neither a test_split nor a validation_split"
+    raise TaskFileError([Problem(message, recipe.place, fix)])
 
 
 def _pool_part(recipe: Recipe) -> _Part | None:

@@ -71,8 +71,8 @@ def build_metrics(
                 )
             metrics.append(task_metric)
         except EvalsError as error:
-            what, _, fix = str(error).partition("\n  fix: ")
-            problems.append(Problem(what, entry.place("metric"), fix))
+            message, _, fix = str(error).partition("\n  fix: ")
+            problems.append(Problem(message, entry.place("metric"), fix))
     if problems:
         raise TaskFileError(problems)
     return ExternalMetrics(tuple(metrics), output_type, options.bootstrap_iters)

@@ -102,9 +102,9 @@ def _generate(prompt: Prompt, arguments: Any) -> Generate:
     """Convert generation arguments as lm-eval's models do (``normalize_gen_kwargs``);
     without ``until``, only the end-of-text token stops the generation."""
     if not isinstance(arguments, Mapping):
-        what = f"a mapping of generation arguments, not {arguments!r:.80}"
+        message = f"a mapping of generation arguments, not {arguments!r:.80}"
         raise DocumentError(
-            f"construct_requests: a generate_until request must have {what}"
+            f"construct_requests: a generate_until request must have {message}"
         )
     sampling = read_sampling({"until": [], **arguments}, {}, "").sampling
     return sampling.requests(prompt, 1)[0]

@@ -109,8 +109,8 @@ def _identical(
 def _class_of(top: Section) -> type[Any]:
     cls = top.raw("class")
     if not isinstance(cls, type) and cls is not unresolved_function:
-        what = f"class must be a Python class, not {cls!r:.80}"
-        top.problem("class", what, "class: !function task.MyTask")
+        message = f"class must be a Python class, not {cls!r:.80}"
+        top.problem("class", message, "class: !function task.MyTask")
     if top.problems:
         raise TaskFileError(dict.fromkeys(top.problems))
     return cast("type[Any]", cls)

@@ -82,13 +82,15 @@ class PythonObject:
     def _check_overrides(self) -> None:
         """Reject overridden methods that are never called."""
         for name in sorted(_own_names(self._class) & (UNSUPPORTED | _NEVER_CALLED)):
-            what = f"class: {self._class.__name__}.{name}"
+            message = f"class: {self._class.__name__}.{name}"
             if name in _NEVER_CALLED:
                 fix = "override fewshot_context or construct_requests"
-                text = f"{what} is never called, because documents are built one by one"
+                text = (
+                    f"{message} is never called, because documents are built one by one"
+                )
                 raise self._fault(text, fix)
             if not has_lm_eval():
-                raise self._fault(needs_lm_eval(what))
+                raise self._fault(needs_lm_eval(message))
 
         for name in sorted(_own_names(self._class) & NEWER.keys()):
             text = f"{self._class.__name__}.{name} is never called"
@@ -108,26 +110,26 @@ class PythonObject:
             known = known or getattr(self._class, name, None) is not None
         if not known:
             name = self._class.__name__
-            what = f"class: {name}: neither the file nor the class sets a dataset"
+            message = f"class: {name}: neither the file nor the class sets a dataset"
             fix = "dataset_path: json, with dataset_kwargs: {data_files: …}"
-            raise self._fault(what, f"{fix}; or set self.dataset in {name}.download")
+            raise self._fault(message, f"{fix}; or set self.dataset in {name}.download")
 
     def _is_of_hub(self, config: Mapping[str, Any]) -> bool:
         """Whether the class may download from the Hub, by the names that it uses."""
         defaults = getattr(self._class, "CONFIG", None) or {}
         paths = [getattr(self._class, "DATASET_PATH", None), config.get("dataset_path")]
         paths += [getattr(defaults, "dataset_path", None)]
-        own = map(partial(getattr, self._class), _own_names(self._class))
+        members = map(partial(getattr, self._class), _own_names(self._class))
         return any(isinstance(one, str) and is_of_hub(one) for one in paths) or any(
-            map(may_download, own)
+            map(may_download, members)
         )
 
     def _fault(
-        self, what: str, fix: str = "", error: BaseException | None = None
+        self, message: str, fix: str = "", error: BaseException | None = None
     ) -> TaskFileError:
         unreachable = error is not None and is_unreachable(error)
         fix = f"check the network{through_proxy()}" if unreachable else fix
-        return TaskFileError([Problem(what, self._place, fix, unreachable)])
+        return TaskFileError([Problem(message, self._place, fix, unreachable)])
 
     def _arguments(self, config: dict[str, Any]) -> dict[str, Any]:
         """Constructor arguments: the resolved file, if it accepts ``config``."""
@@ -147,16 +149,16 @@ class PythonObject:
         except EvalsError as error:
             raise self._fault(f"class: {self._class.__name__}: {error}") from error
         except (Exception, SystemExit) as error:
-            what = f"class: {self._class.__name__}: {error_text(error)}"
+            message = f"class: {self._class.__name__}: {error_text(error)}"
             is_newer = isinstance(error, AttributeError) and error.name in _NEWER_NAMES
-            raise self._fault(what, _FIX_NEWER * is_newer, error) from error
+            raise self._fault(message, _FIX_NEWER * is_newer, error) from error
 
     def set_up(self, name: str, options: TaskOptions) -> None:
         """Apply options of the command line, as lm-eval's evaluator does. Raises
         TaskFileError if the task cannot run with these options."""
         if getattr(self.task, "UNSAFE_CODE", False) and not options.allow_unsafe_code:
-            what = "UNSAFE_CODE: this task executes model output"
-            raise self._fault(what, CONSENT)
+            message = "UNSAFE_CODE: this task executes model output"
+            raise self._fault(message, CONSENT)
         self._bootstrap_iters = options.bootstrap_iters
         self.call(lambda task: _set_up(task, name, options))
 
@@ -167,8 +169,8 @@ class PythonObject:
         directions = self.call(lambda task: dict(task.higher_is_better()))
         for name, function in aggregations.items():
             if not callable(function):
-                what = f"aggregation() returned {function!r:.80} for {name!r}"
-                raise self._fault(f"class: {what}, which is not a function")
+                message = f"aggregation() returned {function!r:.80} for {name!r}"
+                raise self._fault(f"class: {message}, which is not a function")
         return {
             str(name): MetricSpec(
                 name=str(name),

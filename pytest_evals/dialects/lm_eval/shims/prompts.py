@@ -49,8 +49,10 @@ def value_of(
     name."""
     spec = getattr(task.config, key) if given is None else given
     if spec is None:
-        what = f"{type(task).__name__} has neither a method {key} nor a config key of"
-        raise NotImplementedError(f"{what} that name")
+        message = (
+            f"{type(task).__name__} has neither a method {key} nor a config key of"
+        )
+        raise NotImplementedError(f"{message} that name")
     return bind(field_of(task, key, spec), columns, _converter(task, key))(doc)
 
 

@@ -115,8 +115,8 @@ def missing_message(*fields: str) -> str:
     return f"no sample has {'a score' if len(fields) == 1 else 'the scores'} {named}"
 
 
-def _invalid(what: str) -> InvalidMessage:
-    return lambda value: f"{what} has the value {value!r:.80}, which is not a number"
+def _invalid(label: str) -> InvalidMessage:
+    return lambda value: f"{label} has the value {value!r:.80}, which is not a number"
 
 
 _invalid_count = _invalid("a count")

@@ -204,8 +204,8 @@ def _weighted(entry: Keys, key: str) -> list[ScorerValue]:
     for label, weight in given.items():
         number = None if isinstance(weight, bool) else measures.number_of(weight)
         if number is None:
-            what = f"the weight of {label!r} must be a number, not {weight!r}"
-            entry.problem("weights", what)
+            message = f"the weight of {label!r} must be a number, not {weight!r}"
+            entry.problem("weights", message)
         else:
             weights[str(label)] = number
 
@@ -254,8 +254,8 @@ def _binary(entry: Keys, key: str) -> list[ScorerValue]:
     positive = entry.required_text("positive_answer", "yes")
     negative = entry.required_text("negative_answer", "no")
     if positive and positive == negative:
-        what = f"positive_answer and negative_answer are both {positive!r}"
-        entry.problem("negative_answer", what)
+        message = f"positive_answer and negative_answer are both {positive!r}"
+        entry.problem("negative_answer", message)
     return binary(gold, predicted, positive, negative)
 
 
@@ -300,12 +300,12 @@ def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
     if not isinstance(given, Mapping):
-        what = f"must return numbers by name, not {given!r:.80}"
-        raise function.invalid_return(what, fix)
+        message = f"must return numbers by name, not {given!r:.80}"
+        raise function.invalid_return(message, fix)
     for name, value in given.items():
         if not isinstance(name, str) or measures.number_of(value) is None:
-            what = f"must return numbers, not {name!r}: {value!r:.80}"
-            raise function.invalid_return(what, fix)
+            message = f"must return numbers, not {name!r}: {value!r:.80}"
+            raise function.invalid_return(message, fix)
     return {name: Estimate(float(value)) for name, value in given.items()}
 
 
@@ -384,8 +384,8 @@ class Trials:
                     numbers.setdefault(name, []).append(number)
         results: dict[str, Any] = {}
         for name, values in numbers.items():
-            own = [one for one in self.aggregators if one.score == name]
-            for aggregator in own or [Aggregator(score=name, function="mean")]:
+            aggregators = [one for one in self.aggregators if one.score == name]
+            for aggregator in aggregators or [Aggregator(score=name, function="mean")]:
                 results[aggregator.result] = aggregator.aggregate(values)
         for name, values in numbers.items():
             results.setdefault(name, sum(values) / len(values))

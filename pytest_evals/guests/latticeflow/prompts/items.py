@@ -100,8 +100,8 @@ def part_kind(name: str, module: str = __name__, /, **defaults: Any) -> type[Par
     return type(name, (Part,), {"__module__": module, "DEFAULTS": defaults})
 
 
-def _call_kind(name: str, kind: str, **own: Any) -> type[Part]:
-    return part_kind(name, type=kind, id="", call_id="", **own, status="completed")
+def _call_kind(name: str, kind: str, **fields: Any) -> type[Part]:
+    return part_kind(name, type=kind, id="", call_id="", **fields, status="completed")
 
 
 InputTextContent = part_kind("InputTextContent", type="input_text")

@@ -127,12 +127,12 @@ class _Parsed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTemplate:
-    """Text with ``{{ }}`` expressions. ``what``: name of the field, for messages:
+    """Text with ``{{ }}`` expressions. ``field``: its name, for messages:
     ``ground_truth``."""
 
     text: str
     place: Place
-    what: str
+    field: str
     _parsed: _Parsed
 
     def render(self, variables: Mapping[str, Any]) -> str:
@@ -148,18 +148,18 @@ class SampleTemplate:
         return self.render({"sample": sample})
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        own = deepcopy(dict(variables)) if _may_change(self.text) else variables
+        values = deepcopy(dict(variables)) if _may_change(self.text) else variables
         begin()
         try:
-            return function(own)
+            return function(values)
         except Exception as error:
             message = _error_message(error, self.text, sorted(variables))
-            what = f"{self.what}: {message}"
+            problem = f"{self.field}: {message}"
             if isinstance(error, _NullError):
                 shown = "…" if " " in error.name else error.name
                 fix = f"add a value, or write {{{{ {shown} or '' }}}}"
-                raise NullFieldError(what, self.place, fix) from error
-            raise FieldError(what, self.place) from error
+                raise NullFieldError(problem, self.place, fix) from error
+            raise FieldError(problem, self.place) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +171,8 @@ class Expression(SampleTemplate):
         text."""
         value = self._value(variables)
         if isinstance(value, Undefined):
-            what = f"{self.what}: {value._undefined_message}"
-            raise FieldError(what, self.place)
+            message = f"{self.field}: {value._undefined_message}"
+            raise FieldError(message, self.place)
         return value
 
     def exists(self, variables: Mapping[str, Any]) -> bool:
@@ -191,11 +191,11 @@ class Expression(SampleTemplate):
         return self._run(self._parsed.single, variables)
 
 
-def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
+def compile_template(text: str, place: Place, field: str) -> SampleTemplate:
     """Return the template of a text, in which ``<< config.x >>`` is substituted. Raises
     ``TaskFileError``."""
-    parsed = _parse(text, place, what)
-    return SampleTemplate(text=text, place=place, what=what, _parsed=parsed)
+    parsed = _parse(text, place, field)
+    return SampleTemplate(text=text, place=place, field=field, _parsed=parsed)
 
 
 def compile_expression(text: str, place: Place) -> Expression:
@@ -204,12 +204,11 @@ def compile_expression(text: str, place: Place) -> Expression:
     bare = text.strip()
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
-    what = "expression"
-    parsed = _parse(bare, place, what)
-    return Expression(text=bare, place=place, what=what, _parsed=parsed)
+    parsed = _parse(bare, place, "expression")
+    return Expression(text=bare, place=place, field="expression", _parsed=parsed)
 
 
-def _parse(text: str, place: Place, what: str) -> _Parsed:
+def _parse(text: str, place: Place, field: str) -> _Parsed:
     try:
         return _parsed(text)
     except TemplateSyntaxError as error:
@@ -219,7 +218,7 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
         reason = compile_error(error)
     except ValueError as error:
         reason = str(error)
-    raise TaskFileError([Problem(f"{what} is not a valid template: {reason}", place)])
+    raise TaskFileError([Problem(f"{field} is not a valid template: {reason}", place)])
 
 
 @lru_cache(maxsize=4096)
@@ -334,7 +333,7 @@ def pieces_of(body: Sequence[nodes.Node]) -> Pieces | None:
 
 def render_pieces(pieces: Pieces, variables: Mapping[str, Any]) -> str | None:
     """Return the rendered text; ``None`` if Jinja is needed, for the value or for its
-    error message."""
+    error field."""
     parts: list[str] = []
     for piece in pieces:
         if isinstance(piece, str):

@@ -34,7 +34,7 @@ def _selected(of: str, kind: str, role: str = "") -> Any:
 class _Accessors(Structured):
     """Accessors that turns and traces share: those of ``_own``."""
 
-    _own: Any
+    _of_model: Any
     assistant_messages = _selected("_own", "message", "assistant")
     function_calls = _selected("_own", "function_call")
     function_outputs = _selected("_own", "function_call_output")
@@ -50,7 +50,7 @@ class TraceTurn(_Accessors):
 
     def __init__(self, user_message: Part, assistant_items: list[Part]) -> None:
         self.user_message = user_message
-        self.assistant_items = self._own = assistant_items
+        self.assistant_items = self._of_model = assistant_items
 
 
 class Trace(_Accessors):
@@ -98,7 +98,7 @@ class Trace(_Accessors):
         return found
 
     @property
-    def _own(self) -> list[Part]:
+    def _of_model(self) -> list[Part]:
         return self.conversation_items
 
     @property

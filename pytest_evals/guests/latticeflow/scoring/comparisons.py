@@ -174,9 +174,9 @@ def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         shown = abbreviated(text, 80)
-        what = f"{template.what} is neither JSON nor Python: {shown!r}"
-        fix = f"{{{{ sample.{template.what} | tojson }}}}"
-        raise FieldError(what, template.place, fix) from None
+        message = f"{template.field} is neither JSON nor Python: {shown!r}"
+        fix = f"{{{{ sample.{template.field} | tojson }}}}"
+        raise FieldError(message, template.place, fix) from None
 
 
 _MODES = ("any_order", "in_order")
@@ -228,8 +228,8 @@ def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
 def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
     value = parse_literal(template, sample)
     if not isinstance(value, list | tuple):
-        what = f"function_calls must be a list, not {value!r:.80}"
-        raise FieldError(what, template.place, '["lookup", {"name": "book"}]')
+        message = f"function_calls must be a list, not {value!r:.80}"
+        raise FieldError(message, template.place, '["lookup", {"name": "book"}]')
     return [_required_call(one, template) for one in value]
 
 
@@ -238,8 +238,8 @@ def _required_call(value: Any, template: SampleTemplate) -> Call:
         return Call(value)
     known = isinstance(value, Mapping) and set(value) <= {"name", "arguments"}
     if not known or not isinstance(value.get("name"), str):
-        what = f"a call must be a name, or name and arguments, not {value!r:.80}"
-        raise FieldError(f"function_calls: {what}", template.place)
+        message = f"a call must be a name, or name and arguments, not {value!r:.80}"
+        raise FieldError(f"function_calls: {message}", template.place)
     return Call(value["name"], value.get("arguments"))
 
 

@@ -101,8 +101,8 @@ def read_classifier(section: Keys, task: ScorerContext) -> SampleScorer:
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
     for label in sorted({*correct} & {*incorrect}):
-        what = f"{label!r} is both a correct and an incorrect label"
-        section.problem("incorrect_labels", what)
+        message = f"{label!r} is both a correct and an incorrect label"
+        section.problem("incorrect_labels", message)
     if not (section.values.get("correct_labels") or incorrect):
         section.problem("correct_labels", "labels are missing", "correct_labels: [A]")
     labels = [*correct, *incorrect]
@@ -135,8 +135,10 @@ def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
     if not (math.isfinite(minimum) and math.isfinite(maximum) and minimum < maximum):
-        what = f"score_max ({maximum:g}) must be greater than score_min ({minimum:g})"
-        section.problem("score_max", what)
+        message = (
+            f"score_max ({maximum:g}) must be greater than score_min ({minimum:g})"
+        )
+        section.problem("score_max", message)
 
     def read(reply: str) -> SampleScore:
         judgement = read_grade(reply, minimum, maximum)

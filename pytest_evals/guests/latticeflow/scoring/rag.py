@@ -195,21 +195,21 @@ class _Checker:
         self, sample: Sample, sides: Mapping[str, tuple[list[str], Sequence[str]]]
     ) -> Dialogue[Entailment]:
         checks = [
-            (name, own, text)
-            for name, (own, texts) in sides.items()
+            (name, facts, text)
+            for name, (facts, texts) in sides.items()
             if any(score in self.scores for score in _ASKS[name])
             for text in texts
         ]
         asked = [one for one in checks if one[1]]
         asks = [
-            self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
-            for _, own, text in asked
+            self._ask(sample, _ENTAIL, self.labeling, json.dumps(facts, indent=1), text)
+            for _, facts, text in asked
         ]
-        reads = [partial(_flags, n=len(own)) for _, own, _ in asked]
+        reads = [partial(_flags, n=len(facts)) for _, facts, _ in asked]
         replies = iter((yield from self._replies(asks, reads)))
         found: dict[str, list[list[bool]]] = {name: [] for name in sides}
-        for name, own, _ in checks:
-            found[name].append(next(replies) if own else [])
+        for name, facts, _ in checks:
+            found[name].append(next(replies) if facts else [])
         return found
 
     def _replies(
@@ -324,8 +324,8 @@ def read_rag(section: Keys, task: ScorerContext) -> SampleScorer:
     mode = section.one_of("mode", "mode", _MODES, _MODES[0])
     columns = {key: section.text(key) or name for key, name in _COLUMNS.items()}
     if mode != _MODES[0] and not any(columns[key] for key in _LABELS):
-        what = f"mode {mode} needs labels of the claims"
-        section.problem("mode", what, "target_labels_column: labels")
+        message = f"mode {mode} needs labels of the claims"
+        section.problem("mode", message, "target_labels_column: labels")
     checker = _Checker(
         client=model_client(section, "judge_model_key", task.models),
         columns=columns,

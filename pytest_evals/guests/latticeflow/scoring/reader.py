@@ -39,8 +39,8 @@ def read_python_scorer(section: Keys, task: ScorerContext) -> SampleScorer:
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         # The snippet may modify its arguments; other scorers need the originals.
-        own = deepcopy(sample if isinstance(sample, dict) else dict(sample))
-        arguments = _arguments(function, own, deepcopy(output))
+        row = deepcopy(sample if isinstance(sample, dict) else dict(sample))
+        arguments = _arguments(function, row, deepcopy(output))
         return function.read(lambda returned: _score(returned, function), *arguments)
 
     return SampleScorer(dialogue=scoring(score))
@@ -64,8 +64,8 @@ def _arguments(
 def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
     if task.has_solver:
-        what = "python_all_samples cannot be used in a task with a solver"
-        section.problem("type", what, "type: python")
+        message = "python_all_samples cannot be used in a task with a solver"
+        section.problem("type", message, "type: python")
     function = snippet_of(section, _SNIPPET, _FUNCTION)
 
     def scores(samples: Any) -> Sequence[SampleScore]:
@@ -75,13 +75,13 @@ def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
 
         def read(value: Any) -> Sequence[SampleScore]:
             if not isinstance(value, list | tuple):
-                what = f"must return a list, not {value!r:.80}"
-                raise function.invalid_return(what, "return […]")
+                message = f"must return a list, not {value!r:.80}"
+                raise function.invalid_return(message, "return […]")
             if len(value) != len(first):
                 n = len(first)
-                what = f"must return {n} scores, one per sample, not {len(value)}"
+                message = f"must return {n} scores, one per sample, not {len(value)}"
                 fix = "return an entry for each sample, in order"
-                raise function.invalid_return(what, fix)
+                raise function.invalid_return(message, fix)
             return [_score(one, function) for one in value]
 
         return function.read(read, deepcopy(samples))
@@ -95,25 +95,28 @@ def _score(value: Any, function: Snippet) -> SampleScore:
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}
     if not isinstance(value, Mapping):
-        what = f"must return scores by name, not {value!r:.80}"
-        raise function.invalid_return(what, 'return {"is_correct": True}')
+        message = f"must return scores by name, not {value!r:.80}"
+        raise function.invalid_return(message, 'return {"is_correct": True}')
     metadata: Any = {}
     structured = "scores" in value and set(value) <= {"scores", "metadata"}
     if structured and isinstance(value["scores"], Mapping):
         value, metadata = value["scores"], value.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        what = f"must return a mapping as metadata, not {metadata!r:.80}"
-        raise function.invalid_return(what, "a mapping")
+        message = f"must return a mapping as metadata, not {metadata!r:.80}"
+        raise function.invalid_return(message, "a mapping")
     for name in value:
         if not isinstance(name, str):
-            what = f"must return strings as names of scores, not {name!r:.80}"
-            raise function.invalid_return(what)
+            message = f"must return strings as names of scores, not {name!r:.80}"
+            raise function.invalid_return(message)
     try:
         values = {name: to_json(one) for name, one in value.items()}
         return SampleScore(values, to_json(metadata, str))
     except ValueError as error:
-        what, fix = f"must return JSON values, not {error}", "return numbers, strings"
-        raise function.invalid_return(what, f"{fix} and booleans") from None
+        message, fix = (
+            f"must return JSON values, not {error}",
+            "return numbers, strings",
+        )
+        raise function.invalid_return(message, f"{fix} and booleans") from None
 
 
 MCQA = "string_equals_mcqa"  # Type of scorers for multiple-choice questions

@@ -28,14 +28,14 @@ class ScorerContext(NamedTuple):
     def needs_answer(self, section: Keys, value: SampleTemplate | None) -> None:
         """Report a problem if there is no answer to score."""
         if not self.has_solver and value is None:
-            what = "value is required in a task without a solver"
-            section.problem("value", what, 'value: "{{ sample.answer }}"')
+            message = "value is required in a task without a solver"
+            section.problem("value", message, 'value: "{{ sample.answer }}"')
 
     def needs_solver(self, section: Keys) -> None:
         """Report a problem if the task has no solver."""
         if not self.has_solver:
-            what = f"{section.values['type']} needs a task with a solver"
-            section.problem("type", what)
+            message = f"{section.values['type']} needs a task with a solver"
+            section.problem("type", message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,12 +140,12 @@ def _read_builders(
     builders: list[Builder] = []
     fix = "[{type: chat_message, …}, {type: generate}]"
     for entry in section.required_entries("message_builders", fix):
-        kind, own = entry.values.get("type"), known
+        kind, readers = entry.values.get("type"), known
         if kind == "load_trace" and kind not in known:
             entry.problem("type", "load_trace cannot be used in a loop")
-            own = _READERS
+            readers = _READERS
         ending = _read_ending(entry) if kind in _WITH_ENDING else None
-        step = entry.typed("message builder", "a message builder", own, models)
+        step = entry.typed("message builder", "a message builder", readers, models)
         builders.append((step, ending))
     return builders
 
@@ -227,13 +227,13 @@ def _trace_column(section: Keys) -> Callable[[Sample], Trace]:
 
     def recorded(sample: Sample) -> Trace:
         if name not in sample:
-            what = f"trace_column: {unknown_name('column', name, sample)}"
-            raise ColumnError(what, place)
+            message = f"trace_column: {unknown_name('column', name, sample)}"
+            raise ColumnError(message, place)
         try:
             return trace_of(sample[name])
         except DocumentError as error:
-            what = f"trace_column {name!r}: {error}"
-            raise FieldError(what, place) from None
+            message = f"trace_column {name!r}: {error}"
+            raise FieldError(message, place) from None
 
     return recorded
 
@@ -254,9 +254,9 @@ def _loop(entry: Keys, models: Models) -> Step:
                     conversation.back_to(mark)
                 return ""
         if on_maximum == "error" and any(ending for _, ending in builders):
-            what = f"no terminate_if was met in {n} iterations of the loop"
+            message = f"no terminate_if was met in {n} iterations of the loop"
             fix = "raise max_iterations, or set on_max_iterations: continue"
-            raise FieldError(what, place, fix)
+            raise FieldError(message, place, fix)
         return ""
 
     return step

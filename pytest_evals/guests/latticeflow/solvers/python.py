@@ -216,8 +216,8 @@ class _Model:
         """Return an awaitable :class:`ModelResponse` for items of a trace, messages, or
         a whole input with ``messages``; ``kwargs`` such as ``temperature`` are passed
         on. Awaiting it raises ``DocumentError`` for an input that is not supported."""
-        own = self._sample if sample is None else sample
-        return LazyCoroutine(lambda: self._predict(items, own, kwargs))
+        row = self._sample if sample is None else sample
+        return LazyCoroutine(lambda: self._predict(items, row, kwargs))
 
     async def _predict(
         self, items: Any, sample: Sample, kwargs: Mapping[str, Any]
@@ -241,17 +241,17 @@ def read_python(section: Keys, models: Models) -> Solver:
         seeded_random = _SeededRandom(sample, trial)
 
         async def start(ask: SendRequest) -> SolverOutput:
-            trace, own = SolverTrace(), deepcopy(dict(sample))
+            trace, row = SolverTrace(), deepcopy(dict(sample))
             model = _Model(client, sample, trial, ask)
-            result = function.raw()(own, model, trace)
+            result = function.raw()(row, model, trace)
             if inspect.isawaitable(result):
                 result = await result
             if isinstance(result, Trace):
                 return SolverOutput(result, trace.raw_outputs, trace.direct_ios)
             output = _as_output(trace if result is None else result)
             if output is None:
-                what = f"must return the trace, not {type(result).__name__}"
-                raise function.invalid_return(what, "return trace")
+                message = f"must return the trace, not {type(result).__name__}"
+                raise function.invalid_return(message, "return trace")
             return output
 
         @contextmanager
@@ -315,15 +315,15 @@ def _rows(result: Any, function: Snippet) -> tuple[Row, ...]:
     rows = []
     for pair in result:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            what = f"must return pairs of sample and output, not {pair!r:.80}"
-            raise function.invalid_return(what, fix)
+            message = f"must return pairs of sample and output, not {pair!r:.80}"
+            raise function.invalid_return(message, fix)
         sample, output = pair
         if not isinstance(sample, Mapping):
-            what = f"must return a mapping as sample, not {sample!r:.80}"
-            raise function.invalid_return(what, fix)
+            message = f"must return a mapping as sample, not {sample!r:.80}"
+            raise function.invalid_return(message, fix)
         try:
             rows.append(Row(sample, _as_output(output) or SolverOutput(trace=output)))
         except DocumentError as error:
-            what = f"must return a valid output: {error}"
-            raise function.invalid_return(what) from None
+            message = f"must return a valid output: {error}"
+            raise function.invalid_return(message) from None
     return tuple(rows)

@@ -45,9 +45,9 @@ def _read_turn(section: Keys, models: Models, *, is_group: bool = False) -> Solv
         group = build(sample) if is_group else [build(sample)]
         if not isinstance(group, list | dict) or not group:
             shown = abbreviated(json.dumps(group), 300)
-            what = f"template must render a group of model inputs, not {shown}"
+            message = f"template must render a group of model inputs, not {shown}"
             fix = "a JSON list, or an object, with a model input for each call"
-            raise FieldError(what, place, fix)
+            raise FieldError(message, place, fix)
         parts = list(group.values()) if isinstance(group, dict) else group
         responses = yield [client.ask(one, sample, trial) for one in parts]
         read = [client.read(response) for response in responses]
@@ -84,9 +84,9 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        what = f"template must render JSON ({error}): {abbreviated(text, 300)}"
+        message = f"template must render JSON ({error}): {abbreviated(text, 300)}"
         fix = "{{ sample.question | tojson }}, without quotes around it"
-        raise FieldError(what, template.place, fix) from None
+        raise FieldError(message, template.place, fix) from None
 
 
 def _chat_completion(section: Keys) -> Build:

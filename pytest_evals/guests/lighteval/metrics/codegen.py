@@ -197,8 +197,8 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
     try:
         return all(_passed(program, tests.function, *pair, seconds) for pair in pairs)
     except ValueError as error:
-        what = f"arguments and results of {tests.function} must be JSON: {error}"
-        raise DocumentError(what) from None
+        message = f"arguments and results of {tests.function} must be JSON: {error}"
+        raise DocumentError(message) from None
 
 
 def _passed(

@@ -169,17 +169,17 @@ def difference(gold: str, answer: str) -> str | None:
     both = f"{gold}\n{answer}"
     pairs = ((gold, answer), (answer, gold))
     if any(_BOXES.search(one) for one in (gold, answer)):
-        what = "several \\boxed{} in a text"
+        message = "several \\boxed{} in a text"
     elif any(_ASSIGNMENTS.search(one) for one in (gold, answer)):
-        what = "assignments with text between them"
+        message = "assignments with text between them"
     elif _PERCENT.search(both):
-        what = "percent signs and factorials in formulas"
+        message = "percent signs and factorials in formulas"
     elif any(_IRRATIONAL.search(a) and _DECIMAL.search(b) for a, b in pairs):
-        what = "an irrational and a decimal number"
+        message = "an irrational and a decimal number"
     else:
         return None
     return (
-        f"math-verify {version('math-verify')} may compare {what} differently from "
+        f"math-verify {version('math-verify')} may compare {message} differently from "
         "lighteval 0.13.0; for its verdicts: pip install math-verify==0.5.2 "
         "latex2sympy2_extended==1.0.6"
     )

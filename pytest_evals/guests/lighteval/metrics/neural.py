@@ -50,8 +50,8 @@ def _with_tokenizer(kind: str, name: str) -> tuple[Any, Any]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
         model = getattr(transformers, kind).from_pretrained(name)
     except (OSError, ValueError) as error:
-        what = str(error).partition("\n")[0]
-        raise ModelError(f"the model {name!r} of a metric: {what}") from error
+        message = str(error).partition("\n")[0]
+        raise ModelError(f"the model {name!r} of a metric: {message}") from error
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return tokenizer, model.to(device).eval()
 

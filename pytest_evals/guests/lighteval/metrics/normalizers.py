@@ -44,7 +44,7 @@ def _punkt() -> Any:
 
 
 def library(
-    module: str, what: str = "this metric", name: str = "", extra: str = "metrics"
+    module: str, message: str = "this metric", name: str = "", extra: str = "metrics"
 ) -> Any:
     """Import a module of an optional library for a feature; ``name``: the library, if
     it isn't called like the module.
@@ -56,7 +56,7 @@ def library(
         return import_module(module)
     except ModuleNotFoundError as error:
         name = name or module.partition(".")[0]
-        raise MissingExtraError(what, name, extra) from error
+        raise MissingExtraError(message, name, extra) from error
 
 
 Normalizer = Callable[[str], str]

@@ -231,11 +231,11 @@ def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
     without replacement."""
     if k > n or least > min(n_correct, k):
         return 0.0
-    ways = sum(
+    n_favourable = sum(
         math.comb(n_correct, hits) * math.comb(n - n_correct, k - hits)
         for hits in range(least, min(n_correct, k) + 1)
     )
-    return ways / math.comb(n, k)
+    return n_favourable / math.comb(n, k)
 
 
 @dataclass(frozen=True)

@@ -113,13 +113,13 @@ class TemplateLanguage:
     def with_punctuation(self, text: str) -> str:
         """Replace the final punctuation mark by the language's own."""
         text = text.rstrip()
-        own = {
+        signs = {
             "?": self.signs.question_mark,
             ".": self.signs.full_stop,
             ",": self.signs.comma,
             ":": self.signs.colon,
         }
-        return text[:-1] + own[text[-1]] if text and text[-1] in own else text
+        return text[:-1] + signs[text[-1]] if text and text[-1] in signs else text
 
     def as_sentence(self, text: str) -> str:
         """Capitalize a text and use the language's final punctuation."""

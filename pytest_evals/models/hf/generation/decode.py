@@ -38,7 +38,7 @@ class Decoder(Protocol):
         self,
         prompts: Sequence[Ids],
         branch: SharedPrefix | None,
-        again: bool,
+        keeps_last: bool,
         most: int = 0,
     ) -> Tensor:
         """Prefill prompts and append them to the batch.
@@ -84,11 +84,11 @@ class CachedDecoder:
         self,
         prompts: Sequence[Ids],
         branch: SharedPrefix | None,
-        again: bool,
+        keeps_last: bool,
         most: int = 0,
     ) -> Tensor:
         """Prefill each distinct prompt once."""
-        read = self._reader.prompts(prompts, branch, again, most)
+        read = self._reader.prompts(prompts, branch, keeps_last, most)
         before = len(self._shelf.lengths)
         try:
             for part in read:
@@ -146,7 +146,7 @@ class UncachedDecoder:
         self,
         prompts: Sequence[Ids],
         branch: SharedPrefix | None,
-        again: bool,
+        keeps_last: bool,
         most: int = 0,
     ) -> Tensor:
         """Prefill each prompt separately."""
@@ -234,16 +234,16 @@ def _trial(steps: Decoder, model: Any) -> Tensor:
     branch = SharedPrefix(ids[:5], twig)
     tokens = torch.tensor([1, 2, 3, 4], device=model.device) % size
     seen = [
-        steps.join([ids[:9], ids[:6]], branch, again=True, most=2),
-        steps.join([ids[:6], ids[:7]], branch, again=False),
+        steps.join([ids[:9], ids[:6]], branch, keeps_last=True, most=2),
+        steps.join([ids[:6], ids[:7]], branch, keeps_last=False),
         steps.step(tokens),
     ]
     steps.keep([0, 3])
     seen.append(steps.step(tokens[:2]))
-    seen.append(steps.join([ids[:4]], twig, again=False))
+    seen.append(steps.join([ids[:4]], twig, keeps_last=False))
     steps.keep([2, 1])
-    seen.append(steps.join([ids[2:]], None, again=False, most=4))
+    seen.append(steps.join([ids[2:]], None, keeps_last=False, most=4))
     steps.keep([2, 1])
-    seen.append(steps.join([ids[5:7], ids], None, again=False))
+    seen.append(steps.join([ids[5:7], ids], None, keeps_last=False))
     seen.append(steps.step(tokens))
     return torch.cat([logits.cpu() for logits in seen])

@@ -44,7 +44,7 @@ class ModelCacheDecoder:
         self,
         prompts: Sequence[Ids],
         branch: SharedPrefix | None,
-        again: bool,
+        keeps_last: bool,
         most: int = 0,
     ) -> Tensor:
         """Prefill each distinct prompt once."""

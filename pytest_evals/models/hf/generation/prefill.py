@@ -81,8 +81,8 @@ def prompt_groups(
     dear = [max(costs[i] for i in numbers) for numbers in members]
     found = []
     for node, branch in _walk(_root(texts, pays), texts, dear):
-        own = sorted(node.texts, key=lambda i: -dear[i])
-        found += [PromptGroup(tuple(members[i]), branch) for i in own]
+        ordered = sorted(node.texts, key=lambda i: -dear[i])
+        found += [PromptGroup(tuple(members[i]), branch) for i in ordered]
     return found
 
 
@@ -184,7 +184,7 @@ class Prefiller:
         self,
         prompts: Sequence[Ids],
         branch: SharedPrefix | None,
-        again: bool,
+        keeps_last: bool,
         most: int = 0,
     ) -> list[Prefill]:
         """Prefill prompts as in :meth:`Decoder.join`. Returns at most two parts: the
@@ -195,11 +195,11 @@ class Prefiller:
         if last is not None and n_again:
             lengths = [len(last.prompt)] * n_again
             parts.append(Prefill(last.states, last.logits, [0] * n_again, lengths))
-        self._last = last if again and n_again == len(prompts) else None
+        self._last = last if keeps_last and n_again == len(prompts) else None
         if n_again < len(prompts):
             fresh = self._fresh(prompts[n_again:], branch, most)
             parts.append(fresh)
-            if again:
+            if keeps_last:
                 self._last = _last(prompts[-1], fresh)
         return parts
 

@@ -97,8 +97,8 @@ def sampling_params_of(
             "this model cannot be held to a grammar; an openai: model of a server with "
             "structured outputs can"
         )
-    own = {"temperature": request.temperature, TOP_LOGPROBS: n_top, SEED: seed}
-    problem = unknown(options) or bad_value({**options, **own})
+    of_request = {"temperature": request.temperature, TOP_LOGPROBS: n_top, SEED: seed}
+    problem = unknown(options) or bad_value({**options, **of_request})
     if problem:
         raise InvalidRequestError(problem)
     sample = options.pop("do_sample", True) and request.temperature > 0

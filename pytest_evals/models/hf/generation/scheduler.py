@@ -217,9 +217,11 @@ class Scheduler:
         begun = time.perf_counter()
         ids = [row.ids() for row in group]
         after = self._waiting[len(group)] if len(group) < len(self._waiting) else None
-        again = after is not None and _same(after, group[-1])
+        keeps_last = after is not None and _same(after, group[-1])
         most = 0 if group[0].whole else self.budget.part
-        logits = or_none(lambda: self.steps.join(ids, group[0].branch, again, most))
+        logits = or_none(
+            lambda: self.steps.join(ids, group[0].branch, keeps_last, most)
+        )
         if logits is None:
             self._fail_to_read(group)
             return False

@@ -103,8 +103,8 @@ class CascadeAttention:
             prefixes = [self._cached(module, one.layers) for one in self._segments]
         kind = self._kind(module.layer_idx)
         mask = self._own_mask(kind, query)
-        own = scores._replace(mask=mask, causal=mask is None)
-        out, total = attend(query, key, value, own)
+        suffix = scores._replace(mask=mask, causal=mask is None)
+        out, total = attend(query, key, value, suffix)
         merged = []
         for (rows, _), prefix in zip(self._segments, prefixes, strict=True):
             part = out[rows], total[rows]
@@ -137,8 +137,10 @@ class CascadeAttention:
         n_rows, width = query.shape[0], query.shape[2]
         lengths = [_length(one.layers) for one in self._segments]
         split = [torch.split(line, [*lengths, n_rows * width], 2) for line in lines]
-        *prefixes, own = zip(*split, strict=True)
-        rows = [part[0].unflatten(1, (n_rows, width)).transpose(0, 1) for part in own]
+        *prefixes, suffix = zip(*split, strict=True)
+        rows = [
+            part[0].unflatten(1, (n_rows, width)).transpose(0, 1) for part in suffix
+        ]
         return [*prefixes, (rows[0], rows[1])]
 
     def _kind(self, layer: int) -> str:
@@ -309,10 +311,10 @@ def _with_bias(
 
 
 def _merged(
-    own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
+    first: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Attention to the tokens of both, and the log-sum-exp of all scores."""
-    (out, total), (other_out, other_total) = own, other
+    (out, total), (other_out, other_total) = first, other
     share = (other_total - total).sigmoid()[..., None]
     out = torch.lerp(out.float(), other_out.float(), share)
     return out, torch.logaddexp(total, other_total)

@@ -45,20 +45,20 @@ class _Past(DynamicCache):
         *_: Any,
         **__: Any,
     ) -> tuple[Tensor, Tensor]:
-        own = joined = key_states, value_states
+        new = joined = key_states, value_states
         self.last_layer = layer_idx
         if layer_idx in self.prefix and not (self.is_apart and self._joined is None):
             rows = len(key_states)
             old = (part.expand(rows, -1, -1, -1) for part in self.prefix[layer_idx])
-            joined = _concatenated(zip(old, own, strict=True))
+            joined = _concatenated(zip(old, new, strict=True))
         if self._joined is not None:
             self._joined[layer_idx] = joined
         if not self.is_apart:
             return joined
         if not self.lined_up:
-            return own
+            return new
         before = [prefix[layer_idx] for prefix in self.lined_up if prefix]
-        rows_in_line = [part.transpose(0, 1).flatten(1, 2)[None] for part in own]
+        rows_in_line = [part.transpose(0, 1).flatten(1, 2)[None] for part in new]
         return _concatenated(zip(*before, rows_in_line, strict=True))
 
     def update_indexer(self, keys: Tensor, layer_idx: int) -> Tensor:

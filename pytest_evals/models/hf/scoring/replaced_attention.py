@@ -91,11 +91,11 @@ def _called(model: Any, past: Any) -> Iterator[None]:
     with ExitStack() as stack:
         for layer in _layers(model):
             if hasattr(type(layer), "_attn"):
-                own = partial(_layer_attention, layer)
-                stack.enter_context(_attribute(layer, "_attn", own))
+                attention = partial(_layer_attention, layer)
+                stack.enter_context(_attribute(layer, "_attn", attention))
             elif type(layer).__name__ == "XGLMAttention":
-                own = partial(_projected_attention, layer, past)
-                stack.enter_context(_attribute(layer, "forward", own))
+                attention = partial(_projected_attention, layer, past)
+                stack.enter_context(_attribute(layer, "forward", attention))
         stack.enter_context(_TorchAttention(past))
         yield
 

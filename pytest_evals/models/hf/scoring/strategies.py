@@ -162,10 +162,12 @@ class _Candidate(NamedTuple):
         return self._replace(see=self.trial, least=0)
 
     def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
-        own = shape if self.packs else replace(shape, width=0)
+        shape_of_path = shape if self.packs else replace(shape, width=0)
         joins = self.least is None
         estimate = estimate_memory(plain.forward, self.n_kinds, joins=joins)
-        return PrefixStrategy(self.name, self.see, own, estimate, plain, self.least)
+        return PrefixStrategy(
+            self.name, self.see, shape_of_path, estimate, plain, self.least
+        )
 
 
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
@@ -255,7 +257,7 @@ def _agrees(
         warnings.simplefilter("ignore")
         try:
             first = _numbers(path, spans)
-            again = _numbers(path, spans)
+            repeated = _numbers(path, spans)
         except (
             AssertionError,
             AttributeError,
@@ -271,7 +273,7 @@ def _agrees(
         return False
     alone = np.concatenate([_numbers(plain, [span]) for span in spans[:2]])
     noise = _rms(alone - theirs[:2])
-    apart = _rms(np.stack([first, again]) - theirs)
+    apart = _rms(np.stack([first, repeated]) - theirs)
     # Half of the rounding of the largest number: a wrong mask moves all of them, by
     # some tenths in random models.
     rounding = max(1e-5, torch.finfo(plain.forward.model.dtype).eps / 2)

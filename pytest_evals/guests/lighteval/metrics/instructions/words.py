@@ -60,10 +60,11 @@ def trimmed(text: str) -> str:
     return text.strip(EDGES)
 
 
-def nltk_data(what: str, error: LookupError) -> DocumentError:
+def nltk_data(resource: str, error: LookupError) -> DocumentError:
     """Return the error for missing NLTK data."""
     made = DocumentError(
-        f"this instruction needs NLTK's {what}\n  fix: python -m nltk.downloader {what}"
+        f"this instruction needs NLTK's {resource}\n"
+        f"  fix: python -m nltk.downloader {resource}"
     )
     made.__cause__ = error
     return made
@@ -260,12 +261,12 @@ def _nltk_stop_words() -> frozenset[str]:
 
 def _overlap(text: str, reference_text: str, percentage: float) -> bool:
     """Check the fraction of character trigrams that occur in the reference."""
-    own, others = (
+    trigrams, others = (
         {one[i : i + 3] for i in range(len(one) - 2)} for one in (text, reference_text)
     )
-    if not own:
+    if not trigrams:
         return False
-    shared = 100 * (len(own & others) / len(own))
+    shared = 100 * (len(trigrams & others) / len(trigrams))
     return percentage - _TOLERANCE <= shared <= percentage + _TOLERANCE
 
 
