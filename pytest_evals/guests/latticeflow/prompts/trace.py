@@ -32,12 +32,12 @@ def _selected(of: str, kind: str, role: str = "") -> Any:
 
 
 class _Accessors(Structured):
-    """Accessors that turns and traces share: those of ``_own``."""
+    """Accessors that turns and traces share: those of ``_of_model``."""
 
     _of_model: Any
-    assistant_messages = _selected("_own", "message", "assistant")
-    function_calls = _selected("_own", "function_call")
-    function_outputs = _selected("_own", "function_call_output")
+    assistant_messages = _selected("_of_model", "message", "assistant")
+    function_calls = _selected("_of_model", "function_call")
+    function_outputs = _selected("_of_model", "function_call_output")
 
     @property
     def function_call_pairs(self) -> list[tuple[Part, Part | None]]:
