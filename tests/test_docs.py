@@ -468,6 +468,7 @@ def suite(pytester: pytest.Pytester) -> Suite:
     return Suite(pytester)
 
 
+@pytest.mark.slow
 def test_custom_model_of_the_docs_answers(suite):
     suite.conftest("custom_model", "Use a custom model")
     suite.task("quiz", doc_to_text="{{answer}}\n", doc_to_target="")

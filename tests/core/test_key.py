@@ -150,6 +150,7 @@ REQUESTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(REQUESTS, REQUESTS)
 def test_keys_are_equal_exactly_for_equal_requests(one, other):
     assert (digest(one) == digest(other)) == (one == other and type(one) is type(other))

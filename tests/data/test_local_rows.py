@@ -33,6 +33,7 @@ def test_rows_equal_those_of_the_library(reader: str, tmp_path: Path) -> None:
     assert found == {"test": [*library["test"]]}
 
 
+@pytest.mark.slow
 def test_evals_run_without_the_library_and_name_it_for_parquet(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ RULES = {
 """Name and content of files of each format, and the rule of its project."""
 
 
+@pytest.mark.slow
 def test_the_gates_of_files_accept_the_scores_that_each_rule_accepts(pytester):
     """1,000 random scores for each of eight files of each format."""
     rng = np.random.default_rng(20261128)
@@ -347,6 +348,7 @@ def test_line_breaks_of_a_value_stay_in_the_comment(pytester):
     }
 
 
+@pytest.mark.slow
 def test_a_converted_suite_is_collected_with_its_gates(pytester):
     converted(pytester.path, "vllm", "vllm_ascend")
     (pytester.path / "tasks").mkdir()

@@ -239,6 +239,7 @@ def test_results_that_list_gates_are_no_gates_file(tmp_path):
         assert (lookalike(path) is not None) == is_found
 
 
+@pytest.mark.slow
 def test_brackets_without_end_are_read_up_to_their_depth(tmp_path):
     path = tmp_path / "deep.yaml"
     path.write_text("include: _base\ntask: " + "[" * 3000)

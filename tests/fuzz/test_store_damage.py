@@ -15,6 +15,7 @@ def stores(tmp_path_factory):
     return [base / "closed", base / "killed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_a_response_that_damage_has_lost_is_reported(stores, seed):
     draw = random.Random(seed)

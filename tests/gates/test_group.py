@@ -140,6 +140,7 @@ def pairs(*names, gained, lost, right, n):
     return dict.fromkeys(names, new), dict.fromkeys(names, old)
 
 
+@pytest.mark.slow
 def test_tasks_that_are_inconclusive_alone_are_decided_as_a_group():
     """Twenty tasks of 250 documents: 8% of answers flip, without a change of the
     mean."""

@@ -148,6 +148,7 @@ MARGINS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(documents(), MARGINS, st.data())
 def test_a_change_decided_without_documents_has_the_same_verdict_with_them(
@@ -326,6 +327,7 @@ def test_a_large_group_with_lost_documents_is_decided_far_from_the_threshold():
     assert of_group(tasks, near).outcome is Outcome.INVALID
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bar", "expected"), [(0.88, "passed"), (0.92, "invalid")])
 def test_a_group_without_documents_is_compared_with_a_published_number(bar, expected):
     keys = {"reference": bar, "reference_n": 5000, "max_drop": 0.05}

@@ -312,6 +312,7 @@ def test_a_group_needs_as_many_documents_in_its_verdict_as_in_its_plan():
     assert [one[:2] for one in strata_of(judged)] == [one[:2] for one in strata]
 
 
+@pytest.mark.slow
 def test_a_group_whose_documents_are_not_a_multiple_of_a_step_is_planned():
     """A drop of 1 makes every document flip, and no more flips than documents exist."""
     strata = (Stratum(151, 0.4), Stratum(152, 0.6))
@@ -393,6 +394,7 @@ def test_a_group_of_shares_is_planned_by_the_rule_of_its_strata(sizes, rates):
         )  # 2 standard errors
 
 
+@pytest.mark.slow
 def test_a_sampled_run_is_planned_with_the_knowledge_of_the_baseline():
     """Compared with gates on drawn samples of a benchmark of 5,000 documents, of which
     2% are lost and 2% gained."""

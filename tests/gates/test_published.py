@@ -14,6 +14,7 @@ def scores(n_correct, n):
     return [1] * n_correct + [0] * (n - n_correct)
 
 
+@pytest.mark.slow
 def test_the_limits_are_near_those_of_two_independent_proportions():
     """statsmodels 0.14, score method of Miettinen and Nurminen, two one-sided 5%."""
     found = judge_gate(GATE, scores(960, 1319))
@@ -56,6 +57,7 @@ def test_recovery_is_a_fraction_of_the_reference():
     assert judge_gate(gate, scores(3400, 5000)).outcome == "failed"
 
 
+@pytest.mark.slow
 def test_missing_scores_that_could_change_the_verdict_make_it_invalid():
     lost = [*scores(960, 1200), *[None] * 119]
     assert judge_gate(GATE, lost).outcome == "invalid"
@@ -81,6 +83,7 @@ def test_invalid_entries_are_refused(gate, message):
         judge_gate(gate, [1, 0])
 
 
+@pytest.mark.slow
 def test_no_number_of_documents_makes_up_for_a_reference_over_few():
     gate = {"reference": 0.735, "reference_n": 200, "max_drop": 0.05}
     found = judge_gate(gate, scores(145, 200))

@@ -97,6 +97,7 @@ NOISE = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 60), BARS, BARS, st.sampled_from(["min", "max", "both"]), NOISE)
 def test_steps_agree_with_the_verdict_for_each_number_of_correct_answers(

@@ -58,6 +58,7 @@ def test_catastrophes_are_found_out() -> None:
         compiled(r"(a+)+$").sub("", "a" * 60 + "b")
 
 
+@pytest.mark.slow
 def test_a_result_without_end_is_an_error() -> None:
     with pytest.raises(PatternLimitError):
         compiled("").sub("x" * 10**6, "a" * 10**6)

@@ -135,6 +135,7 @@ def tokenized(path):
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+@pytest.mark.slow
 def test_comments_and_docstrings_are_those_of_python():
     names = {name for root in ROOTS for name in computing_sources(root, PACKAGE)}
     for name in sorted(names):

@@ -104,6 +104,7 @@ def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
         assert response.text == oracle("deepseek_v32").generate(prompt, (), 16)
 
 
+@pytest.mark.slow
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     names = {
         kind: type(opened(kind)._engine._steps()).__name__ for kind in (*CACHED, "rwkv")

@@ -146,6 +146,7 @@ def test_a_prompt_for_which_memory_is_short_is_read_in_smaller_parts(
     assert shown(found) == shown(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "mamba"])
 def test_texts_do_not_depend_on_the_order(kind, opened, alone, ask):
     found = ask(opened(kind, batch_size=4), *reversed(REQUESTS))
@@ -214,6 +215,7 @@ def test_texts_are_the_same_when_any_pass_runs_out_of_memory(
     assert shown(found) == shown([alone(kind)[i] for i in chosen])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["phi3", "llama4_sharp"])
 def test_long_texts_are_the_same_whichever_pass_runs_out_of_memory(kind, fresh, ask):
     """The passes that reset the model's scale are among them."""

@@ -372,6 +372,7 @@ def asked(prompt: str, **changes) -> Generate:
     return Generate((Message("user", prompt),), options=options, max_tokens=200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "reply", "text", "calls"),
     [
@@ -410,6 +411,7 @@ def test_a_model_gets_tools_and_its_calls_are_read(
     model.close()
 
 
+@pytest.mark.slow
 def test_replies_that_cannot_be_read_stay_text_with_a_note(tmp_path):
     chat = [{"role": "user", "content": "Pay 4."}]
     reply = "<tool_call>{'name': 'pay'}</tool_call>"
@@ -439,6 +441,7 @@ score: tool_calls
 """
 
 
+@pytest.mark.slow
 def test_an_eval_compares_the_calls_of_a_local_model(pytester):
     pytester.path.joinpath("pay.yaml").write_text(EVAL)
     folder = pytester.path / "model"

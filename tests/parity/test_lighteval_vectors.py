@@ -412,6 +412,7 @@ def _languages() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("language", "records"), _languages().items())
 def test_values_are_extracted_from_answers_in_each_language_as_by_lighteval(
     language: str, records: list[dict[str, Any]]

@@ -120,6 +120,7 @@ def test_every_document_is_there_and_scored(run):
     assert [record.error for record in run.records if record.error] == []
 
 
+@pytest.mark.slow
 def test_requests_are_lm_evals_character_for_character(run):
     for document, record in run.pairs():
         ours = [_arguments(request, run.tokenizer) for request in record.requests]

@@ -126,6 +126,7 @@ def test_tasks_option_takes_names_globs_and_tags(suite):
     assert tasks("animals,quiz") == {"zoo_cats", "zoo_dogs", "quiz"}
 
 
+@pytest.mark.slow
 def test_unknown_task_is_a_usage_error_with_the_closest_name(suite):
     result = suite.run("--evals-tasks=quis", "evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -298,6 +298,7 @@ def test_invalid_stop_arguments_of_evaluate_are_refused(wish, message):
         evaluate("evals", "scripted:x", **wish)
 
 
+@pytest.mark.slow
 def test_a_sampled_run_is_decided_early_by_the_verdict_of_the_whole_benchmark(big):
     drop = {"metric": "exact_match", "baseline": "main", "max_drop": 0.1, "over": "run"}
     gates(big, "one", drop, {"metric": "exact_match", "min": 0.7, "id": "floor"})

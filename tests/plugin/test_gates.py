@@ -912,6 +912,7 @@ def test_a_metric_that_cannot_be_computed_fails_the_session_and_is_no_baseline(s
     assert not (suite.pytester.path / ".evals" / "baselines" / "main").exists()
 
 
+@pytest.mark.slow
 def test_a_model_that_ends_the_session_leaves_no_gate_judged(pytester):
     pytester.makefile(".yaml", t=GATED)
     pytester.makeconftest(
@@ -1213,6 +1214,7 @@ def test_lf_runs_a_failed_gate_with_documents_that_did_not_fail(failing, workers
     again.stdout.fnmatch_lines([FAILED])
 
 
+@pytest.mark.slow
 def test_lf_repeats_a_failed_gate_until_it_is_judged_and_passes(failing):
     assert failing.run("evals").ret == 1
     failing.run("evals", "-k", "q1 or exact_match")  # skips the gate
@@ -1519,6 +1521,7 @@ def test_missing_distributions_are_reported_with_the_fix(
     result.stdout.fnmatch_lines([message])
 
 
+@pytest.mark.slow
 def test_stored_responses_keep_distributions(divergence, tiny_model_path):
     """The second run opens no model."""
     model = f"hf:{tiny_model_path},device=cpu"

@@ -125,6 +125,7 @@ def test_a_baseline_of_the_other_kind_is_refused(quiz):
     run.stdout.fnmatch_lines(["invalid: baseline 'main' is not comparable: choices *"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["0.7", "{value: 0.7, choices: generate}"])
 def test_a_published_number_needs_the_same_way_of_answering(quiz, reference):
     gate = f"{{metric: acc, reference: {reference}, max_drop: 0.9}}"

@@ -319,6 +319,7 @@ def test_names_of_a_group_are_found_in_an_include_path(groups):
     assert collected(groups, "evals/both.yaml")[0] == "library/zoo.yaml::zoo[q0]"
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_a_usage_error(groups):
     groups.evals.rename(groups.pytester.path / "library")
     result = groups.run("--evals-include-path=library", "--evals-tasks=bath")

@@ -73,6 +73,7 @@ def test_parts_reach_applications_in_their_order(shelf):
     assert b64decode(data) == Path("evals/pics/red.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_responses_belong_to_the_content_of_an_image(shelf):
     run(shelf)
     Path("evals/pics/red.png").rename("evals/pics/other.png")

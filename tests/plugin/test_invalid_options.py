@@ -43,6 +43,7 @@ def test_invalid_options_are_refused(suite, given, message):
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
+@pytest.mark.slow
 def test_invalid_ini_values_are_refused_with_their_location(suite):
     def errors(ini: str, *arguments: str) -> list[str]:
         suite.pytester.makeini(f"[pytest]\n{ini}\n")

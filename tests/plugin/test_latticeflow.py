@@ -53,6 +53,7 @@ GOLDEN = {"coverage": 0.625, "recall": 5 / 7, "precision": 5 / 7, "f1_score": 5 
 excluded, of the others 5 of 7 required calls are made, and 2 calls are not required."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
 def test_a_run_file_is_run_with_its_policies(project, workers):
     run = project.runpytest_inprocess("evals/run.yaml", *RUN, *workers)
@@ -76,6 +77,7 @@ def test_a_run_file_is_run_with_its_policies(project, workers):
     assert counts["excluded"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [75, -1])
 def test_a_rule_that_can_never_fail_or_pass_is_a_warning(project, threshold):
     """Its author did not write it for this program."""
@@ -209,6 +211,7 @@ def compute_scores(sample):
     assert "words-task[01]" in marked.stdout.str()
 
 
+@pytest.mark.slow
 def test_a_failing_snippet_is_an_error_of_its_document(words):
     """Whichever way a snippet fails, the others continue; its output is shown with its
     error."""

@@ -60,6 +60,7 @@ def test_an_unchanged_suite_runs(sums, arguments):
     assert result.ret == 0 and is_sent(sums)
 
 
+@pytest.mark.slow
 def test_the_lock_does_not_depend_on_the_folder(sums, tmp_path):
     text = (sums.path / "evals.lock").read_text()
     assert str(sums.path) not in text
@@ -69,6 +70,7 @@ def test_the_lock_does_not_depend_on_the_folder(sums, tmp_path):
     assert subprocess.run(command, cwd=copied, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_local_folders_of_models_are_compared(sums, tiny_model_path):
     model = f"--model=hf:{shutil.copytree(tiny_model_path, sums.path / 'tiny')}"
     sums.runpytest_subprocess(model, "--evals-prefetch")
@@ -83,6 +85,7 @@ def test_local_folders_of_models_are_compared(sums, tiny_model_path):
     result.stdout.fnmatch_lines(["*folder tiny: files: * (for --model)"])
 
 
+@pytest.mark.slow
 def test_tasks_of_any_selected_model_are_compared(sums):
     write(sums, "sums.jsonl", json.dumps({"q": "7", "a": "7"}) + "\n")
     models = ("--model=a=scripted:echo", "--model=b=scripted:echo")
@@ -137,6 +140,7 @@ def test_a_task_without_an_entry_and_a_broken_lock_are_refused(sums):
     assert not is_sent(sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
@@ -160,6 +164,7 @@ def test_a_moved_and_a_removed_file_are_named(sums, new, expected):
         assert line in result.stderr.str()
 
 
+@pytest.mark.slow
 def test_a_suite_with_problems_gets_no_lock(sums):
     (sums.path / "evals.lock").unlink()
     write(sums, "shared.py", "")

@@ -202,6 +202,7 @@ def test_unrelated_yaml_files_are_not_parsed(suite):
     named.stderr.fnmatch_lines(["ERROR: *ci.yml is not an eval file"])
 
 
+@pytest.mark.slow
 def test_a_repository_without_evals_imports_no_yaml_for_its_files(pytester):
     (pytester.path / "ci.yml").write_text("on: push\n")
     (pytester.path / "gates.yaml").write_text("gates: [open]\n")

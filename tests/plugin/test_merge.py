@@ -68,6 +68,7 @@ def test_merged_parts_equal_one_run(suite, n):
     assert sum(sum(part["documents"].values()) for part in parts["parts"]) == 20
 
 
+@pytest.mark.slow
 def test_merged_parts_are_saved_compared_and_reported_as_one_run(suite):
     suite.run("evals", "--evals-save-baseline=old")
     suite.task("quiz", gates=["exact_match >= 0.5"])
@@ -314,6 +315,7 @@ def three_parts(suite):
     return parts_of(suite, 3)
 
 
+@pytest.mark.slow
 def test_damaged_parts_are_refused_with_what_is_wrong(three_parts, tmp_path):
     assert part_faults(read_parts(three_parts)) == []
     wrong = {}

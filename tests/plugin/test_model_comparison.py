@@ -146,6 +146,7 @@ def test_files_have_all_models_and_each_model_has_its_own(sums):  # noqa: F811
     assert "Model `python:apps:adds`" in text
 
 
+@pytest.mark.slow
 def test_prompts_are_rendered_once_for_all_models(sums):  # noqa: F811
     (sums.path / "counted.py").write_text(
         "from pathlib import Path\n"

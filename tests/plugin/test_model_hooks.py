@@ -51,6 +51,7 @@ def lines(suite, name):
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.slow
 @WORKERS
 def test_stored_responses_are_used_if_the_model_hook_declines(
     suite, server, workers, monkeypatch
@@ -94,6 +95,7 @@ def test_the_plan_uses_the_store_if_the_model_hook_declines(suite, server):
     result.stdout.fnmatch_lines(["task * stored *", "quiz * 70 characters * 4 *"])
 
 
+@pytest.mark.slow
 @WORKERS
 def test_a_model_hook_may_open_specs_of_built_in_kinds(suite, server, workers):
     spec, prompts = server
@@ -131,6 +133,7 @@ def test_a_hooks_model_is_stored_by_its_own_fingerprint(suite):
     assert lines(suite, "closed.txt") == ["closed"] * 2
 
 
+@pytest.mark.slow
 def test_a_model_hook_decides_for_each_spec(suite, server):
     """The tested model is cached although the hook opens the reference model."""
     spec, prompts = server
@@ -203,6 +206,7 @@ def test_a_hook_wrapper_gets_the_model_of_the_kind(suite):
     assert {s["resps"][0][0] for s in suite.samples()} == {f"A{i}" for i in range(10)}
 
 
+@pytest.mark.slow
 def test_stored_responses_are_used_if_a_scripts_plugin_declines(
     suite, server, monkeypatch
 ):

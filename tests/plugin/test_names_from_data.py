@@ -169,6 +169,7 @@ def test_no_message_about_a_file_contains_control_characters(suite, wrong, monke
     assert result.ret != 0
 
 
+@pytest.mark.slow
 def test_no_message_about_an_option_contains_control_characters(suite):
     for option in ("tasks", "limit", "gate", "metadata", "compare", "judge", "sample"):
         result = suite.run("evals", f"--evals-{option}={EVIL}")

@@ -46,6 +46,7 @@ def test_each_model_has_its_plan(sums):
     )
 
 
+@pytest.mark.slow
 def test_each_model_is_saved_and_compared_as_its_own_baseline(sums):
     """``bad`` is worse than ``good``, and not worse than itself."""
     write(sums, "sums", "[{metric: exact, baseline: main, max_drop: 0.5}]")

@@ -254,6 +254,7 @@ def test_plan_takes_the_token_limit_of_a_latticeflow_template(suite, latticeflow
     assert words.count("at most 50 generated tokens") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.guests
 def test_plan_leaves_out_stored_responses_of_a_latticeflow_model(suite, latticeflow):
     latticeflow(CHAT)

@@ -178,6 +178,7 @@ def test_the_reference_model_runs_all_documents_of_a_group(both):
     )
 
 
+@pytest.mark.slow
 def test_hooks_below_the_rootdir_apply_with_workers_too(both):
     conftest = both.evals / "deeper" / "conftest.py"
     conftest.parent.mkdir()
@@ -197,6 +198,7 @@ def test_hooks_below_the_rootdir_apply_with_workers_too(both):
         )
 
 
+@pytest.mark.slow
 def test_hooks_of_another_folder_are_refused_with_workers(both):
     other = both.pytester.mkdir("other")
     (other / "conftest.py").write_text(

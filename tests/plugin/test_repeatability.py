@@ -141,6 +141,7 @@ def test_repeatability_with_unsupported_options_is_a_usage_error(suite, argument
     done.stderr.fnmatch_lines([f"*{why}*"])
 
 
+@pytest.mark.slow
 def test_workers_repeat_their_own_documents(suite):
     """Document 5 flips in one of two batches of its worker, in either order: one of ten
     answers, between one run and the other."""

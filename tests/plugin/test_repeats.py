@@ -99,6 +99,7 @@ TESTS = """
 """
 
 
+@pytest.mark.slow
 def test_assert_gate_can_use_repeats_without_a_gate_in_a_file(dice):
     """Clusters, single responses and baselines are stored even if no gate of the suite
     needs them; the baseline of the other runs is saved by the first."""

@@ -55,6 +55,7 @@ def runs_of(folder: Path) -> list[tuple[dict, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["-x", "--evals-strict"]])
 def test_responses_received_before_a_stop_are_not_requested_again(
     suite, tiny_model_path, arguments, monkeypatch
@@ -168,6 +169,7 @@ def test_answers_that_arrive_while_a_hook_holds_the_main_thread_are_stored(
     assert 4 < n_answered < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "arguments"),
     [
@@ -198,6 +200,7 @@ def pytest_runtest_logstart(nodeid):
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_between_two_lines_is_reported_as_any_other(suite):
     suite.task("quiz")
     suite.pytester.makeconftest(STOPPED_BETWEEN_LINES)

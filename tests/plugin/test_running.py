@@ -190,6 +190,7 @@ def test_lf_reruns_the_document_that_failed(suite):
     assert result.parseoutcomes()["passed"] == 1
 
 
+@pytest.mark.slow
 def test_evals_run_without_pytests_optional_plugins_and_with_plain_tests(suite):
     suite.pytester.makepyfile(test_plain="def test_plain(): pass")
     for arguments in (
@@ -335,6 +336,7 @@ def test_it(pytestconfig): assert pytestconfig.getoption('--model') == '{}'
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [(".",), (), ("-n2",)])
 def test_a_conftest_below_the_rootdir_may_define_the_model_option(args, pytester):
     pytester.makeini("[pytest]")
@@ -361,6 +363,7 @@ def test_a_conftest_found_after_the_command_line_was_read_does_not_take_the_alia
     assert suite.run().parseoutcomes() == {"passed": 11}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", ["-p", "PYTEST_PLUGINS", "configure"])
 def test_a_plugin_may_define_the_model_option(loaded, pytester, monkeypatch):
     """Before our plugin is loaded, after it, or once the command line is read."""
@@ -417,6 +420,7 @@ def test_ini_options_are_read_and_the_command_line_takes_precedence(suite):
     result.assert_outcomes(passed=2, failed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_responses(sent, suite):
     """Ctrl-C, and the signals of CI systems: scored documents are on disk, the run is
@@ -432,6 +436,7 @@ def test_an_interrupt_keeps_responses(sent, suite):
     assert suite.results()["gates"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-q",), ("-n2",)])
 def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, arguments):
     """A worker's model waits at the fourth of its five documents, and the number of
@@ -454,6 +459,7 @@ def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, argument
     assert f" {left} not scored in " in output
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_counts_unscored_responses(suite):
     """The model returns the other documents before the first."""
     suite.pytester.makeconftest(LAST_FIRST)
@@ -470,6 +476,7 @@ def test_an_interrupted_run_counts_unscored_responses(suite):
     assert found.parseoutcomes()["errors"] == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_without_store_reports_that_nothing_is_stored(suite):
     suite.stops_at(3)
     process = suite.start("evals")

@@ -67,6 +67,7 @@ def test_each_name_gets_its_folder_and_node_ids_stay(services):
     assert stored["results"]["orders/support"]["exact,none"] == 0.5
 
 
+@pytest.mark.slow
 def test_workers_and_deselection_give_the_same_names(services):
     run(services, "-n", "2", "--deselect", "orders/support.yaml")
     stored = results(services)

@@ -194,6 +194,7 @@ def test_last_failed_runs_the_failed_gate_with_the_documents_of_its_model(sums):
     result.stdout.no_fnmatch_line("*::sums?good-a?*")
 
 
+@pytest.mark.slow
 def test_the_command_line_replaces_the_models_of_the_ini_file_and_of_addopts(
     sums, monkeypatch
 ):
@@ -234,6 +235,7 @@ def test_names_of_hub_models_are_their_last_part_and_their_arguments(sums):
     assert found[3] == "sums.yaml::sums[gpt2,dtype=float16-a]"
 
 
+@pytest.mark.slow
 def test_another_model_renames_none_in_any_order(sums):
     three = [GOOD, "--model=hf:a/x", "--model=hf:b/x,dtype=float16"]
     two = {*ids(sums, *three[:2])}
@@ -330,6 +332,7 @@ def test_members_of_groups_run_with_each_model(sums):
     ]
 
 
+@pytest.mark.slow
 def test_requests_of_served_models_are_in_flight_at_the_same_time(pytester):
     pytester.makeini("[pytest]\n")
     pytester.syspathinsert()

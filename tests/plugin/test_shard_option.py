@@ -23,6 +23,7 @@ def results(pytester, folder):
     return json.loads((pytester.path / folder / "results.json").read_text())
 
 
+@pytest.mark.slow
 def test_parts_contain_each_document_once_and_no_verdict(suite):
     suite.task("quiz", gates=["exact_match >= 0.99"])
     suite.task("zoo", gates=["exact_match >= 0.99"])

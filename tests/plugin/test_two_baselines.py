@@ -59,6 +59,7 @@ def test_the_distance_of_a_better_run_is_printed_too(both):
     release(both, 0).stdout.fnmatch_lines(["quiz::*: 20.00 points above v1 (*"])
 
 
+@pytest.mark.slow
 def test_either_of_two_baselines_can_be_saved_first(suite):
     suite.task("quiz", gates=[GATE, OLDER])
     suite.run("evals", "--evals-save-baseline=main")

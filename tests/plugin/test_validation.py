@@ -334,6 +334,7 @@ def test_evals_in_python_are_validated_beside_tests(suite):
     result.stdout.fnmatch_lines(["*quiz OK*", "*bot OK*"])
 
 
+@pytest.mark.slow
 def test_validation_selects_tasks_like_a_run(suite):
     suite.task("broken", metric_list=[{"metric": "nope"}])
     assert check(suite, "--evals-tasks=quiz").ret == 0

@@ -78,6 +78,7 @@ def test_gates_are_judged_for_each_variant_and_a_table_compares_them(sums, worke
     assert results["results"]["sums[long]"]["exact,none"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_options_select_documents_of_a_variant(sums):
     sums.runpytest(ADDS)
     result = sums.runpytest(ADDS, "--evals-only=wrong", "-q")

@@ -249,6 +249,7 @@ def test_x_stops_all_workers(suite):
     assert result.ret != 0
 
 
+@pytest.mark.slow
 def test_hooks_are_called_with_prompts_and_answers_of_workers(suite):
     """Additions of a hook do not depend on the number of workers."""
     suite.pytester.makeconftest(
@@ -265,6 +266,7 @@ def test_hooks_are_called_with_prompts_and_answers_of_workers(suite):
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
 
 
+@pytest.mark.slow
 def test_n_auto_starts_one_worker_for_each_device_or_one(suite, monkeypatch):
     for visible, own, n in (("", "", 1), ("0,1", "", 2), ("", "2", 2)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -300,6 +302,7 @@ def pytest_sessionstart(session):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "names"),
     [
@@ -368,6 +371,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
+@pytest.mark.slow
 def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
     """Without workers pytest itself handles them."""
     suite.knows(wrong=[1])
@@ -435,6 +439,7 @@ def test_groups_without_gates_are_sent_to_a_controller_without_shared_folder(sui
         assert list(found["2"][0]) == ["bag"]
 
 
+@pytest.mark.slow
 def test_warnings_of_workers_are_merged_and_shown_once(suite):
     """Document 0 has one answer, some of both shards have a list, which is flagged."""
     rows = [
@@ -456,6 +461,7 @@ def test_warnings_of_workers_are_merged_and_shown_once(suite):
     assert warned("-n2") == alone
 
 
+@pytest.mark.slow
 def test_a_group_with_a_broken_task_is_one_error_with_workers(suite):
     """Its own tasks are collected, then one has unreadable rows."""
     suite.task("other")

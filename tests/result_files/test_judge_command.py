@@ -260,6 +260,7 @@ PLAIN_GATES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -306,6 +307,7 @@ CHANGE_GATES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

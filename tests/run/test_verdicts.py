@@ -57,6 +57,7 @@ def test_results_of_programs_and_calls_are_stored_with_their_input(sandbox):
     assert sandbox.n_programs == 5
 
 
+@pytest.mark.slow
 def test_timeouts_run_again_because_they_depend_on_the_load(sandbox):
     limits = sandbox.limits.within(0.3)
     for _ in range(2):

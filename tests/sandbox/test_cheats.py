@@ -67,6 +67,7 @@ CHEATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CHEATS.values(), ids=CHEATS)
 def test_a_cheat_is_never_right(sandbox_at, code):
     assert sandbox_at("process").test(code, ADD, 2) != "passed"

@@ -46,6 +46,7 @@ def test_resamples_are_those_of_pythons_choices(compiled, seed, n, size, share):
     assert resamples(*given_, compiled=compiled) == by_python(*given_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("n_kinds", [3, bootstrap.BLOCK + 7])
 def test_a_resample_may_be_larger_than_a_block(compiled, n_kinds):

@@ -34,6 +34,7 @@ def test_the_example_of_the_library_has_its_results():
     assert (first[0], first[1]["passed"], first[1]["result"]) == (0, False, "failed: ")
 
 
+@pytest.mark.slow
 def test_programs_that_do_not_end_or_start_fail_with_the_reason():
     programs = ["while True: pass", "def add(a, b):", "x = 1", ""]
     _, outcomes = CodeEval().compute(

@@ -143,6 +143,7 @@ def test_betting_limits_never_leave_the_range():
         assert 0 <= low < high <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "flips", "percent"), [(200, 0.1, 15.7), (500, 0.05, 1.8), (1000, 0.05, 0.2)]
 )
@@ -191,6 +192,7 @@ def test_each_other_table_has_rows(name):
     assert next(ROWS[name](4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "shown"),
     [

@@ -33,6 +33,7 @@ def wealth(order, target, guess):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("urn", URNS)
 @pytest.mark.parametrize("above", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("guess", [0.1, 0.9])

@@ -369,6 +369,7 @@ print(responses.notes, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_store_is_pruned_verified_and_merged_while_a_run_writes(tmp_path, capsys):
     old = [f"old {i}" for i in range(200)]
     base, other = tmp_path / "base", tmp_path / "other"

@@ -161,6 +161,7 @@ for i in range(10**6):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.2, 1.7])
 def test_a_killed_process_loses_the_responses_of_the_last_tenth_of_a_second(
     tmp_path, after_s

@@ -86,6 +86,7 @@ def write(folder: Path, **files: str) -> None:
         (folder / f"{name}.py").write_text(text)
 
 
+@pytest.mark.slow
 def test_every_name_of_the_reference_is_there_and_lm_eval_itself_is_not(
     tmp_path, without
 ):

@@ -120,6 +120,7 @@ score: {judge: {rubric: "Right?", images: true}}
     assert (image, after.partition("\n</")[0]) == ("IMAGE", "\nAnd?")
 
 
+@pytest.mark.slow
 def test_the_page_shows_them_in_the_transcript(folder):
     text = EVAL.replace("{{colour}}", "colour")
     run(folder, text, Seeing(), judge=judge())

@@ -230,6 +230,7 @@ def test_metrics_of_earlier_releases_are_made_and_add_up(module):
     assert f1.aggregate(pairs).method == mcc.aggregate(pairs).method == "bootstrap"
 
 
+@pytest.mark.slow
 def test_a_timeout_of_lighteval_stops_a_function(module):
     slow = "@timeout(1)\ndef slow():\n    while True:\n        pass\n"
     table = f"from lighteval.utils.timeout import timeout\n{slow}slow()"

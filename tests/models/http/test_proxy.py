@@ -70,6 +70,7 @@ class Slow(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_long_behind_a_proxy_is_waited_for(monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

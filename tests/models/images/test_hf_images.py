@@ -61,6 +61,7 @@ def answers(model, asked) -> list:
     return [found[i] for i in range(len(asked))]
 
 
+@pytest.mark.slow
 @FAMILY
 def test_batches_give_the_numbers_of_single_requests(opened, family):
     model, asked = opened(family), requests()

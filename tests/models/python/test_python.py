@@ -303,6 +303,7 @@ def test_coroutines_of_all_batches_run_in_one_event_loop():
     assert len(loops) == 1
 
 
+@pytest.mark.slow
 def test_a_coroutine_that_blocks_the_others_is_noted():
     async def respond(prompt):
         time.sleep(1.6)

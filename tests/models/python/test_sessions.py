@@ -155,6 +155,7 @@ def test_stored_turns_are_sent_again_to_a_new_session_or_restored(tmp_path):
     assert len(kinds("close")) == 1
 
 
+@pytest.mark.slow
 def test_the_latency_of_a_turn_is_without_earlier_ones(tmp_path):
     class Slow(Shop):
         version = "4"

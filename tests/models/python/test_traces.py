@@ -99,6 +99,7 @@ def rows(shop: pytest.Pytester) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["respond", "later"])
 def test_concurrent_cases_have_their_own_calls_and_usage(shop, function):
     run(shop, function).assert_outcomes(passed=4)
@@ -118,6 +119,7 @@ def test_concurrent_cases_have_their_own_calls_and_usage(shop, function):
         assert row["called"] == 1.0
 
 
+@pytest.mark.slow
 def test_spans_of_own_threads_are_named_and_given_to_no_case(shop):
     found = run(shop, "in_threads")
     found.stdout.fnmatch_lines(
@@ -129,11 +131,13 @@ def test_spans_of_own_threads_are_named_and_given_to_no_case(shop):
     assert "scored" not in {row["status"] for row in rows(shop)}
 
 
+@pytest.mark.slow
 def test_a_missing_instrumentation_is_an_error(shop):
     run(shop, "silent")
     assert "scored" not in {row["status"] for row in rows(shop)}
 
 
+@pytest.mark.slow
 def test_servers_make_no_spans(shop):
     model = "openai:m,base_url=http://127.0.0.1:9/v1"
     shop.makeconftest("import os; os.environ.setdefault('OPENAI_API_KEY', 'none')")
@@ -141,6 +145,7 @@ def test_servers_make_no_spans(shop):
     found.stdout.fnmatch_lines(["*the openai model has no generation option 'traces'*"])
 
 
+@pytest.mark.slow
 def test_without_opentelemetry_the_fix_is_named(shop):
     shop.makeconftest(
         "import sys; sys.modules['opentelemetry.sdk'] = None\n"

@@ -57,6 +57,7 @@ def plain(tiny):
     return tiny("gpt2", "vllm")
 
 
+@pytest.mark.slow
 def test_choices_of_a_context_are_one_request(served, by_ids, plain, ask, check):
     served.reply = server = Selecting(plain)
     found = ask(by_ids, *REQUESTS)
@@ -75,6 +76,7 @@ def test_choices_of_a_context_are_one_request(served, by_ids, plain, ask, check)
     assert found[0].n_tokens == 1
 
 
+@pytest.mark.slow
 def test_the_generated_token_is_the_greedy_one(served, by_ids, plain, ask, check):
     served.reply = Selecting(plain)
     prompts = [f"{context}{i}" for context in CONTEXTS for i in range(8)]
@@ -105,6 +107,7 @@ def test_a_server_that_refuses_the_parameter_scores_prompts(
     check(ask(by_ids, *REQUESTS), REQUESTS)
 
 
+@pytest.mark.slow
 def test_a_server_that_ignores_the_parameter_scores_prompts(
     served, by_ids, plain, ask, check
 ):
@@ -121,6 +124,7 @@ def test_a_server_that_spells_the_generated_token_scores_prompts(
     assert by_ids.info["loglikelihoods"] == "echo"
 
 
+@pytest.mark.slow
 def test_a_generated_token_that_is_not_the_most_likely_one_is_an_error(
     served, by_ids, plain, ask
 ):
@@ -132,6 +136,7 @@ def test_a_generated_token_that_is_not_the_most_likely_one_is_an_error(
     assert ["which it generated" in one.error for one in found] == [True] * 4 + [False]
 
 
+@pytest.mark.slow
 def test_a_failed_request_is_an_error_of_all_its_choices(
     served, by_ids, plain, ask, fault
 ):
@@ -146,6 +151,7 @@ def test_a_failed_request_is_an_error_of_all_its_choices(
     assert ["no such token" in one.error for one in found] == [True] * 4 + [False]
 
 
+@pytest.mark.slow
 def test_choices_after_a_context_that_the_server_cuts_are_errors(
     served, by_ids, plain, ask, check
 ):

@@ -68,6 +68,7 @@ def long_ids(served):
     ]
 
 
+@pytest.mark.slow
 def test_contexts_are_cut_at_their_beginning(model, served, narrow, ask):
     pairs = [("q" * n, " cat sat") for n in (40, 57, 58, 59, 60, 61, 62, 63, 70, 200)]
     found = ask(model, *(Loglikelihood(*pair) for pair in pairs))
@@ -95,6 +96,7 @@ def test_a_continuation_beyond_the_window_is_an_error_as_of_a_model_here(
     assert "the model's window only 62" in found.error
 
 
+@pytest.mark.slow
 def test_a_whole_text_is_scored_in_windows(model, served, narrow, opened, kind, ask):
     texts = ["the cat", "q" * 61, "q" * 62, "q" * 63, "q" * 64, "the cat sat " * 40]
     found = ask(model, *map(Rolling, texts))
@@ -148,6 +150,7 @@ def test_a_default_limit_is_the_rest_of_the_window(model, served, oracle, kind, 
     assert served.bodies[-1][1]["max_tokens"] == left
 
 
+@pytest.mark.slow
 def test_a_chat_is_cut_as_its_text(behind, served, opened, ask):
     model = behind("llama")
     long, short = (
@@ -336,6 +339,7 @@ def test_prompts_are_not_cut_by_another_models_tokenizer(
     assert (long.text, short.error) == ("", "")
 
 
+@pytest.mark.slow
 def test_ids_are_tried_once_and_only_where_something_is_cut(behind, served, ask):
     model = behind("gpt2")
     ask(model, Generate("the", max_tokens=8))

@@ -46,6 +46,7 @@ def test_replies_are_passed_on_before_they_are_requested(served, model_of):
     assert sorted([first, *(i for i, _ in answers)]) == list(range(40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["stop", "close", "error"])
 def test_requests_in_flight_are_answered_when_nothing_further_is_sent(
     way, served, model_of, fault
@@ -103,6 +104,7 @@ def test_no_more_requests_are_sent_at_once_than_allowed(served, model_of, ask, f
     assert served.most_running == 3
 
 
+@pytest.mark.slow
 def test_a_storm_of_429_ends_with_all_answers(served, model_of, ask, fault):
     storm = fault(429, {"error": {"message": "slow down"}}, {"retry-after-ms": "20"})
     served.faults.extend([storm] * 60)
@@ -138,6 +140,7 @@ def test_a_retry_after_of_hours_is_not_waited_for(served, model_of, ask, fault, 
     assert good.text == "said good"
 
 
+@pytest.mark.slow
 def test_requests_in_flight_are_answered_before_the_run_ends(served, model_of, fault):
     """A rate limit rejects at once; the accepted requests take longer."""
     accepted = served.reply
@@ -349,6 +352,7 @@ def test_a_request_that_the_server_cannot_take_is_not_sent_again(
     assert len(served.bodies) == 2
 
 
+@pytest.mark.slow
 def test_half_of_the_requests_fail_and_the_others_are_answered(
     served, model_of, ask, fault
 ):

@@ -187,6 +187,7 @@ def test_an_unrequested_compression_is_an_error(
     assert bad.error == f"{served.source('chat/completions')}: the reply {message}"
 
 
+@pytest.mark.slow
 def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
     def drops():
         while True:

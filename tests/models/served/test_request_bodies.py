@@ -295,6 +295,7 @@ def test_a_count_of_tokens_that_cannot_be_one_is_not_added_up(
     assert model.info["usage"]["cost"] == pytest.approx(3 * 10 / 1e6)
 
 
+@pytest.mark.slow
 def test_each_answer_has_its_own_latency_and_cost(served, model_of, ask, fault):
     """Other requests that are sent at the same time, pauses and failed attempts are not
     part of its latency; its cost is 7 and 3 tokens at 2 and 10 per million."""

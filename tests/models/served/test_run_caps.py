@@ -79,6 +79,7 @@ def test_caps_hold_for_functions_and_for_several_models_together():
     assert "max_cost=1" in evaluate(many, bot, score="exact", max_cost=1.0).partial
 
 
+@pytest.mark.slow
 def test_costs_of_all_models_count_together(served, specs):
     whole = run(specs, n=2)
     assert scored(whole) == 2 and len(served.bodies) == 4

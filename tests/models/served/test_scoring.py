@@ -202,6 +202,7 @@ def test_the_server_is_tried_once(served, model_of, tiny, ask):
     assert len(served.bodies) == TRIAL + 3
 
 
+@pytest.mark.slow
 def test_the_probe_at_collection_is_sent_once_and_counts(
     served, tiny, saved_model, ask, fault
 ):
@@ -337,6 +338,7 @@ def _shifted(found):
     return {**found, "token_logprobs": [*values[1:], None]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [_without_first, _shifted])
 def test_lists_of_other_tokens_than_those_of_the_prompt_are_an_error(
     served, model_of, tiny, ask, saved_model, spoil

@@ -34,6 +34,7 @@ def counts(found):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 7, 32])
 def test_no_request_beyond_the_cap_is_sent_and_those_in_flight_are_answered(
     served, model_of, ask, fault, concurrency
@@ -49,6 +50,7 @@ def test_no_request_beyond_the_cap_is_sent_and_those_in_flight_are_answered(
     }
 
 
+@pytest.mark.slow
 def test_retries_count_as_requests(served, model_of, ask, fault):
     served.faults.extend([fault(500, "{}"), None] * 3)
     found = ask(model_of(max_requests=9, concurrency=1), *many(20))
@@ -81,6 +83,7 @@ def test_later_batches_send_nothing_once_the_cap_is_reached(served, model_of, as
     assert len(served.bodies) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 32])
 @pytest.mark.parametrize("max_tokens", [3, 100])
 def test_the_cost_of_all_replies_stays_below_the_cap(
@@ -177,6 +180,7 @@ def test_a_cap_below_the_cost_of_one_request_is_reported_with_the_fix(
     )
 
 
+@pytest.mark.slow
 def test_a_cap_waits_for_the_real_cost_of_another_process(
     served, model_of, ask, fault, tmp_path
 ):
@@ -195,6 +199,7 @@ def test_a_cap_waits_for_the_real_cost_of_another_process(
     assert other.spent(model.name)[:3] == (2, 3_000_000_000, 0)
 
 
+@pytest.mark.slow
 def test_a_rejected_request_costs_nothing(served, model_of, ask, fault):
     busy = fault(429, "{}", {"retry-after-ms": "1"})
     served.faults.extend([busy] * 20)

@@ -190,6 +190,7 @@ def test_a_stream_ends_at_done(served, model_of, ask, fault):
     assert found.text == "a"
 
 
+@pytest.mark.slow
 def test_latencies_to_the_first_token_and_per_token(served, model_of, ask, fault):
     events = [*deltas("a", "b", "c", "d", "e"), USAGE, "[DONE]"]
     served.fault = lambda body: stream(fault, events, first_s=0.3, between_s=0.05)

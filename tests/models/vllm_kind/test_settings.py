@@ -185,6 +185,7 @@ def test_the_fingerprint_contains_settings_that_change_outputs(
     assert (plain == other) is is_equal
 
 
+@pytest.mark.slow
 def test_the_fingerprint_contains_batch_invariance(
     missing, tiny_model_path, monkeypatch
 ):

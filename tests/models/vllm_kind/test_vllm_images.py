@@ -107,6 +107,7 @@ def test_answers_are_those_of_the_hf_model(opened, checkpoint, tmp_path, family)
             assert getattr(one, name) == getattr(other, name), name
 
 
+@pytest.mark.slow
 def test_a_first_token_in_the_template_of_a_case_is_not_doubled(
     opened,
     checkpoint,  # noqa: F811

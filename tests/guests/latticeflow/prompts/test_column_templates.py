@@ -29,6 +29,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(PIECES, max_size=6), ROWS)
 def test_it_reads_as_with_jinja(pieces, row):
     template = compile_template("".join(pieces), PLACE, "content")

@@ -60,6 +60,7 @@ def answered(task, answers):
     return {m.key: m for m in summarise(task, records, len(records)).metrics}
 
 
+@pytest.mark.slow
 def test_grouped_metric_gives_all_its_numbers_in_the_order_of_the_file(load):
     task = load(TEXT, "metric: exact_match", "metric: lighteval:rouge_t5")
     found = answered(task, (Response(text="b"),))

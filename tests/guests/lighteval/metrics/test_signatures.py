@@ -45,6 +45,7 @@ CHOICES = {"choices_logprob": [-1.0, -2.0], "gold_ixs": [1]}
 TWO = Doc("?", ["aaaa", "b"], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "arguments", "value"),
     [
