@@ -108,9 +108,9 @@ class EntitySuite:
         inner = replace(self, _open=(*self._open, key))
 
         def generate(source: GeneratedSource) -> Rows:
-            listed = self.entity("generator", source.generator, source.place)
-            file, secret = self.with_code_rules(listed.file), self.secret_of(listed)
-            return generate_rows(source, file, secret, inner.rows)
+            generator = self.entity("generator", source.generator, source.place)
+            file = self.with_code_rules(generator.file)
+            return generate_rows(source, file, self.secret_of(generator), inner.rows)
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
         loading = Loading(generate, base, self.options.typed_csv)

@@ -88,10 +88,10 @@ def read_task(entity: Entity) -> TaskEntity:
     if problems:
         raise TaskFileError(problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
-        positions = Parameter(
+        dataset = Parameter(
             key=DATASET_KEY, type="dataset", place=entity.place, check=any_text
         )
-        parameters = (*parameters, positions)
+        parameters = (*parameters, dataset)
     return TaskEntity(
         key=header.key,
         tags=tuple(marker(tag) for tag in header.tags),

@@ -55,8 +55,8 @@ class ShotSampler:
         with self._lock:
             while len(self._draws) <= index:
                 self._draws.append(self._draw())
-        positions = self._positions.get(index)
-        return tuple(at for at in self._draws[index] if at != positions)[: self._n]
+        position = self._positions.get(index)
+        return tuple(at for at in self._draws[index] if at != position)[: self._n]
 
 
 def sampler_of(

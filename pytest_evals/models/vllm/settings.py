@@ -98,28 +98,26 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
     """The settings of a spec. Engine arguments are checked by name if vLLM is
     installed; their values are checked by vLLM when the model is opened. Raises
     ``OptionError`` if an argument is unknown or has an invalid value."""
-    readers, engine = {}, {}
+    values, engine = {}, {}
     for name, value in spec.arguments.items():
         if name in READERS:
-            readers[name] = READERS[name](ARGUMENTS, name, value)
+            values[name] = READERS[name](ARGUMENTS, name, value)
         else:
             _check_engine_name(name)
             engine[name] = value
-    reuses = bool(readers.pop("reuse_prefix", False))
+    reuses = bool(values.pop("reuse_prefix", False))
     cache = "enable_prefix_caching"
     if reuses and cache in engine and not ARGUMENTS.flag(cache, engine[cache]):
         raise OptionError(
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off"
         )
-    tokens = ImageSettings(target=spec.target, **readers)
+    tokens = ImageSettings(target=spec.target, **values)
     tokens.check("vllm")
     limit = "limit_mm_per_prompt"
-    if "max_images" in readers and not any(
-        n.partition(".")[0] == limit for n in engine
-    ):
+    if "max_images" in values and not any(n.partition(".")[0] == limit for n in engine):
         engine[limit] = f'{{"image": {tokens.max_images}}}'
-    engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in readers}
+    engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in values}
     return VllmSettings(
         target=spec.target, tokens=tokens, reuse_prefix=reuses, engine=engine
     )
