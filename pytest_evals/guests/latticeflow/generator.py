@@ -205,10 +205,9 @@ def _python(entry: Keys) -> Synthesizer:
     function = snippet_of(entry, key, "synthesize")
 
     def read(rows: Any) -> list[dict[str, Any]]:
-        if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
-            return [to_json(one, lambda value: value) for one in rows]
-        message = f"must return a list of samples, not {rows!r:.80}"
-        raise function.invalid_return(message)
+        is_list = isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows)
+        function.expect(is_list, "a list of samples", rows)
+        return [to_json(one, lambda value: value) for one in rows]
 
     return lambda row: function.read(read, dict(row))
 

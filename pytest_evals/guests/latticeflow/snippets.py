@@ -290,6 +290,11 @@ class Snippet:
                 result = asyncio.run(result)
             return reader(result)
 
+    def expect(self, is_valid: bool, noun: str, value: Any, fix: str = "") -> None:
+        """Raise the error for an invalid return value if a value is not as expected."""
+        if not is_valid:
+            raise self.invalid_return(f"must return {noun}, not {value!r:.80}", fix)
+
     def invalid_return(self, message: str, fix: str = "") -> FieldError:
         """Return the error for an invalid return value; ``message`` is without the
         function's name, ``fix`` is a valid value."""

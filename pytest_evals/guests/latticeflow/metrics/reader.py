@@ -109,26 +109,21 @@ _SCALED = ("max", "mean", "min")
 Reader = Callable[[Keys, str], list[ScorerValue]]
 """Keys and key of a metric → its values."""
 
-ACCURACY = replace(
-    measures.mean_field("is_correct", "accuracy", SHARE),
-    metric="accuracy",
-    is_correctness=True,
-)
-"""Default metric of scorers that decide whether an answer is correct."""
 FREQUENCY = replace(measures.frequencies("label", "frequency"), metric="frequency")
 """Default metric of labelers."""
 
 
 def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     """Return the means of scores, as default metrics."""
+    names = {name: "accuracy" if name == "is_correct" else name for name in scores}
     return tuple(
         replace(
-            measures.mean_field(name, name),
+            measures.mean_field(field, name),
             metric=name,
-            field=name,
-            is_correctness=name in _CORRECT,
+            field=field,
+            is_correctness=field in _CORRECT,
         )
-        for name in scores
+        for field, name in names.items()
     )
 
 
@@ -299,9 +294,7 @@ def _python(entry: Keys, key: str) -> list[ScorerValue]:
 def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
-    if not isinstance(given, Mapping):
-        message = f"must return numbers by name, not {given!r:.80}"
-        raise function.invalid_return(message, fix)
+    function.expect(isinstance(given, Mapping), "numbers by name", given, fix)
     for name, value in given.items():
         if not isinstance(name, str) or measures.number_of(value) is None:
             message = f"must return numbers, not {name!r}: {value!r:.80}"

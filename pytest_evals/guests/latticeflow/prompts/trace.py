@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partialmethod
 from typing import Any, ClassVar
 
 from pytest_evals.errors import DocumentError
@@ -135,21 +136,14 @@ class Trace(_Accessors):
                 found[-1].assistant_items.append(item)
         return found
 
-    def get_last_assistant_text(self) -> str | None:
-        """Return the last assistant message, or ``None``."""
-        return self._text("assistant", -1)
-
-    def get_last_user_text(self) -> str | None:
-        """Return the last user message, or ``None``."""
-        return self._text("user", -1)
-
-    def get_first_system_prompt(self) -> str | None:
-        """Return the first system message, or ``None``."""
-        return self._text("system", 0)
-
     def _text(self, role: str, position: int) -> str | None:
         messages = _matching(self.items, "message", role)
         return text_of(messages[position]) if messages else None
+
+    # They return ``None`` without such a message.
+    get_last_assistant_text = partialmethod(_text, "assistant", -1)
+    get_last_user_text = partialmethod(_text, "user", -1)
+    get_first_system_prompt = partialmethod(_text, "system", 0)
 
     def get_function_calls_by_name(self, name: str) -> list[Part]:
         """Return the calls of one function."""

@@ -12,15 +12,12 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from operator import eq
+from typing import Any
 
-from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError, MissingExtraError, abbreviated
 from pytest_evals.guests.latticeflow.fields import Keys
-from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
-from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
 from pytest_evals.guests.latticeflow.prompts.items import unwrap
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import (
@@ -41,11 +38,7 @@ from pytest_evals.scorers.corpus import check_library
 
 def read_equals(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
-
-    def equal(reference: str, predicted: str) -> dict[str, Any]:
-        return {"is_correct": reference == predicted}
-
-    return _comparison(section, task, equal, "is_correct", ACCURACY)
+    return _comparison(section, task, "is_correct", eq)
 
 
 def read_bleu(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -54,102 +47,78 @@ def read_bleu(section: Keys, task: ScorerContext) -> SampleScorer:
         check_library("bleu")
     except MissingExtraError as error:
         section.problem("type", str(error))
-    (default,) = means_of(["bleu_score"])
-    return _comparison(section, task, _bleu, "bleu_score", default)
+    return _comparison(section, task, "bleu_score", _bleu)
 
 
-def _bleu(reference: str, predicted: str) -> dict[str, Any]:
+def _bleu(reference: str, predicted: str) -> float:
     from sacrebleu.metrics.bleu import BLEU
 
     bleu = BLEU(effective_order=True, force=True)
-    return {"bleu_score": bleu.sentence_score(predicted, [reference]).score / 100}
+    return bleu.sentence_score(predicted, [reference]).score / 100
 
 
 def _comparison(
-    section: Keys,
-    task: ScorerContext,
-    compare: Callable[[str, str], dict[str, Any]],
-    score: str,
-    metric: ScorerValue,
+    section: Keys, task: ScorerContext, name: str, compare: Callable[[str, str], float]
 ) -> SampleScorer:
+    """Return a scorer with one score; ``compare``: reference, answer → its value."""
     reference = section.template("ground_truth", "{{ sample.target }}")
     value = section.optional_template("value")
     task.needs_answer(section, value)
     target = reference.for_sample
 
-    def compared(sample: Sample, output: SolverOutput | None) -> SampleScore:
+    def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         predicted = answer_text(value, sample, output)
         expected = target(sample)
         metadata = {"answer_gt": expected, "answer_pred": predicted}
-        return SampleScore(compare(expected, predicted), metadata)
+        return SampleScore({name: compare(expected, predicted)}, metadata)
 
-    return SampleScorer(
-        dialogue=scoring(compared),
-        shares=(score,),
-        target=target,
-        metric_values=(metric,),
-    )
+    return SampleScorer(dialogue=scoring(score), shares=(name,), target=target)
 
 
-def read_mcqa(section: Keys, task: ScorerContext) -> SampleScorer:
-    """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
+def read_mcqa(
+    section: Keys, task: ScorerContext, *, parses_choices: bool = False
+) -> SampleScorer:
+    """Return a ``string_equals_mcqa`` scorer: an answer's first character counts.
+    ``parses_choices``: the choice is extracted from the answer by letter or text
+    instead (``--evals-choices=generate``)."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
     task.needs_solver(section)
     target = correct.for_sample
 
-    def first_letter(sample: Sample, output: SolverOutput | None) -> SampleScore:
+    def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"
         known = parse_literal(choices, sample)
-        reference, predicted = target(sample), output.answer[:1]
-        validity = "unknown"
-        if isinstance(known, list | tuple):
-            validity = "valid" if predicted in known else "invalid"
+        reference, more = target(sample), {}
+        if parses_choices:
+            choice, validity = _parsed_choice(output.answer, reference, known)
+            predicted, more[UNPARSABLE] = choice or "", choice is None
+        else:
+            predicted, validity = output.answer[:1], "unknown"
+            if isinstance(known, list | tuple):
+                validity = "valid" if predicted in known else "invalid"
         metadata = {
             "ground_truth_choices": known,
             "ground_truth_correct_choice": reference,
             "predicted_choice": predicted,
             "completion_validity": validity,
         }
-        return SampleScore({"is_correct": predicted == reference}, metadata)
+        return SampleScore({"is_correct": predicted == reference, **more}, metadata)
 
-    return SampleScorer(
-        dialogue=scoring(first_letter),
-        shares=("is_correct",),
-        target=target,
-        metric_values=(ACCURACY,),
-    )
+    shares = ("is_correct", UNPARSABLE) if parses_choices else ("is_correct",)
+    return SampleScorer(dialogue=scoring(score), shares=shares, target=target)
 
 
-def read_parsed_mcqa(section: Keys, task: ScorerContext) -> SampleScorer:
-    """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
-    by letter or text (``--evals-choices=generate``)."""
-    first_letter = read_mcqa(section, task)
-
-    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        assert output is not None, "there is a solver"
-        score = yield from first_letter.dialogue(sample, output)
-        known = score.metadata["ground_truth_choices"]
-        reference = score.metadata["ground_truth_correct_choice"]
-        if not isinstance(known, list | tuple) or not known:
-            raise DocumentError(f"choices must be a list of choices, not {known!r:.80}")
-        texts = [str(one) for one in known]
-        has_labels = reference in texts
-        labels = texts if has_labels else labels_of(len(texts))
-        found = select(output.answer, labels, () if has_labels else texts)
-        predicted = "" if found.choice is None else labels[found.choice]
-        values = {
-            "is_correct": predicted == reference,
-            UNPARSABLE: found.choice is None,
-        }
-        parsed = {
-            "predicted_choice": predicted,
-            "completion_validity": found.fault or "valid",
-        }
-        return SampleScore(values, {**score.metadata, **parsed})
-
-    shares = (*first_letter.shares, UNPARSABLE)
-    return replace(first_letter, dialogue=dialogue, shares=shares)
+def _parsed_choice(answer: str, reference: str, known: Any) -> tuple[str | None, str]:
+    """Return the choice of an answer, if it has one, and its validity."""
+    if not isinstance(known, list | tuple) or not known:
+        raise DocumentError(f"choices must be a list of choices, not {known!r:.80}")
+    texts = [str(one) for one in known]
+    has_labels = reference in texts
+    labels = texts if has_labels else labels_of(len(texts))
+    found = select(answer, labels, () if has_labels else texts)
+    choice = None if found.choice is None else labels[found.choice]
+    return choice, found.fault or "valid"
 
 
 def _column_template(section: Keys, key: str) -> SampleTemplate:
@@ -189,18 +158,9 @@ _COUNTS = (
 )
 
 
-class Call(NamedTuple):
-    """A function call. ``arguments``: by name. ``None`` matches any arguments in a
-    required call, and marks invalid JSON in an actual call."""
-
-    name: str
-    arguments: Any = None
-
-    def matches(self, made: Call) -> bool:
-        """Return whether an actual call is this required one."""
-        if self.name != made.name:
-            return False
-        return self.arguments is None or self.arguments == made.arguments
+Call = Mapping[str, Any]
+"""Name of a function, and its arguments by name. A required call without arguments
+matches any; an actual one without arguments had invalid JSON."""
 
 
 def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -212,16 +172,14 @@ def read_coverage(section: Keys, task: ScorerContext) -> SampleScorer:
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"
-        required_calls = _required(required, sample)
         made = [_actual_call(call) for call in output.trace.function_calls]
-        return cover(required_calls, made, in_order=in_order)
+        return _coverage(_required(required, sample), made, in_order=in_order)
 
     return SampleScorer(
         dialogue=scoring(score),
         shares=_SHARES,
         others=_COUNTS,
         target=required.for_sample,
-        metric_values=means_of(_SHARES),
     )
 
 
@@ -235,24 +193,31 @@ def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
 
 def _required_call(value: Any, template: SampleTemplate) -> Call:
     if isinstance(value, str):
-        return Call(value)
+        return {"name": value}
     known = isinstance(value, Mapping) and set(value) <= {"name", "arguments"}
     if not known or not isinstance(value.get("name"), str):
         message = f"a call must be a name, or name and arguments, not {value!r:.80}"
         raise FieldError(f"function_calls: {message}", template.place)
-    return Call(value["name"], value.get("arguments"))
+    return _call(value["name"], value.get("arguments"))
 
 
 def _actual_call(call: Mapping[str, Any]) -> Call:
-    """Return a call of the trace; arguments with invalid JSON never match."""
     try:
         arguments = json.loads(call.get("arguments") or "")
     except (TypeError, ValueError, RecursionError):
         arguments = None
-    return Call(str(call.get("name")), unwrap(arguments))
+    return _call(str(call.get("name")), unwrap(arguments))
 
 
-def cover(
+def _call(name: str, arguments: Any) -> Call:
+    return {"name": name} | ({} if arguments is None else {"arguments": arguments})
+
+
+def _is_match(required: Call, made: Call) -> bool:
+    return all(made.get(key) == value for key, value in required.items())
+
+
+def _coverage(
     required: Sequence[Call], made: Sequence[Call], *, in_order: bool
 ) -> SampleScore:
     """Match actual calls with required ones; one that is listed twice needs two calls.
@@ -260,36 +225,28 @@ def cover(
     affects ``all_required_calls_made`` only."""
     free = list(range(len(made)))
     matched: set[int] = set()
-    for n in sorted(range(len(required)), key=lambda n: required[n].arguments is None):
-        position = next((at for at in free if required[n].matches(made[at])), None)
+    for n in sorted(range(len(required)), key=lambda n: "arguments" not in required[n]):
+        position = next((at for at in free if _is_match(required[n], made[at])), None)
         if position is not None:
             matched.add(n)
             free.remove(position)
     total, hits = len(required), len(matched)
     left = iter(made)
-    is_subsequence = all(any(x.matches(one) for one in left) for x in required)
-    complete = hits == total and (not in_order or is_subsequence)
+    is_subsequence = all(any(_is_match(x, one) for one in left) for x in required)
     values = {
-        "all_required_calls_made": complete,
+        "all_required_calls_made": hits == total and (not in_order or is_subsequence),
         "required_calls_coverage": hits / total if total else 1.0,
         "num_required_calls_made": hits,
         "num_required_calls_not_made": total - hits,
         "num_unrequired_calls": len(made) - hits,
         "num_required_calls_total": total,
     }
-    calls = {
+    metadata = {
         "required_function_calls": required,
         "called_function_calls": made,
-        "matched_required": [call for n, call in enumerate(required) if n in matched],
+        "matched_required": [required[n] for n in sorted(matched)],
         "unmatched_required": [
             call for n, call in enumerate(required) if n not in matched
         ],
-    }
-    metadata = {
-        name: [
-            {key: one for key, one in call._asdict().items() if one is not None}
-            for call in listed
-        ]
-        for name, listed in calls.items()
     }
     return SampleScore(values, metadata)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.guests.latticeflow.fields import Keys
-from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, FREQUENCY, means_of
+from pytest_evals.guests.latticeflow.metrics.reader import FREQUENCY
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
@@ -30,39 +30,30 @@ _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """Format of a reply: a value, the reasoning and the confidence."""
 
     key: str
     value: dict[str, Any]  # its JSON schema
     words: str
 
-    @property
-    def instructions(self) -> str:
-        return (
-            "Reply with a JSON object and nothing else. It has the keys "
-            f'"{self.key}" ({self.words}), "reasoning" (a short text) and "confidence" '
-            "(a number from 0 to 1)."
-        )
 
-    @property
-    def response_format(self) -> dict[str, Any]:
-        properties = {
-            "reasoning": {"type": "string"},
-            self.key: self.value,
-            "confidence": {"type": "number"},
-        }
-        schema = {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
-        return {
-            "type": "json_schema",
-            "json_schema": {"name": self.key, "strict": True, "schema": schema},
-        }
+def _response_format(form: _Form) -> dict[str, Any]:
+    properties = {
+        "reasoning": {"type": "string"},
+        form.key: form.value,
+        "confidence": {"type": "number"},
+    }
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": form.key, "strict": True, "schema": schema},
+    }
 
 
 def _read_judge(
@@ -78,10 +69,15 @@ def _read_judge(
     system_prompt = section.text_template("system_prompt", text)
     user_prompt = section.template("user_prompt", "Is {{ sample.answer }} right?")
     is_structured = section.flag("use_structured_outputs")
+    instructions = (
+        "Reply with a JSON object and nothing else. It has the keys "
+        f'"{form.key}" ({form.words}), "reasoning" (a short text) and "confidence" '
+        "(a number from 0 to 1)."
+    )
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         variables = variables_of(sample, output)
-        user = f"{user_prompt.render(variables)}\n\n{form.instructions}"
+        user = f"{user_prompt.render(variables)}\n\n{instructions}"
         model_input: dict[str, Any] = {
             "messages": [
                 {"role": "system", "content": system_prompt.render(variables)},
@@ -89,7 +85,7 @@ def _read_judge(
             ]
         }
         if is_structured:
-            model_input["response_format"] = form.response_format
+            model_input["response_format"] = _response_format(form)
         (response,) = yield (client.readable(client.ask(model_input, sample), read),)
         return read(client.read(response).text)
 
@@ -114,7 +110,7 @@ def read_classifier(section: Keys, task: ScorerContext) -> SampleScorer:
 
     form = _label_form("prediction", labels)
     scorer = _read_judge(section, task, _JUDGE, form, read)
-    return replace(scorer, shares=("is_correct",), metric_values=(ACCURACY,))
+    return replace(scorer, shares=("is_correct",))
 
 
 def read_labeler(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -149,8 +145,7 @@ def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
     value = {"type": "number", "minimum": minimum, "maximum": maximum}
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
     scorer = _read_judge(section, task, _JUDGE, form, read)
-    span, means = Span(minimum, maximum), means_of(["score"])
-    return replace(scorer, shares=("score",), scale=span, metric_values=means)
+    return replace(scorer, shares=("score",), scale=Span(minimum, maximum))
 
 
 def _label_form(key: str, labels: Sequence[str]) -> _Form:

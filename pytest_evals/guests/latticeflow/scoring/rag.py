@@ -17,7 +17,6 @@ from typing import Any
 from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.guests.latticeflow.fields import Keys
-from pytest_evals.guests.latticeflow.metrics.reader import means_of
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
 from pytest_evals.guests.latticeflow.solvers.model_client import (
@@ -340,5 +339,4 @@ def read_rag(section: Keys, task: ScorerContext) -> SampleScorer:
         dialogue=checker.dialogue,
         shares=scores,
         target=checker.target,
-        metric_values=means_of(scores),
     )

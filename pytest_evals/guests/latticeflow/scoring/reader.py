@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import SHARE
@@ -74,14 +75,12 @@ def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
         first = next(iter(samples.values()), ()) if is_aligned else samples
 
         def read(value: Any) -> Sequence[SampleScore]:
-            if not isinstance(value, list | tuple):
-                message = f"must return a list, not {value!r:.80}"
-                raise function.invalid_return(message, "return […]")
-            if len(value) != len(first):
-                n = len(first)
-                message = f"must return {n} scores, one per sample, not {len(value)}"
-                fix = "return an entry for each sample, in order"
-                raise function.invalid_return(message, fix)
+            function.expect(
+                isinstance(value, list | tuple), "a list", value, "return […]"
+            )
+            n, fix = len(first), "return an entry for each sample, in order"
+            noun = f"{n} scores, one per sample"
+            function.expect(len(value) == n, noun, len(value), fix)
             return [_score(one, function) for one in value]
 
         return function.read(read, deepcopy(samples))
@@ -94,29 +93,23 @@ def _score(value: Any, function: Snippet) -> SampleScore:
     """Return the score of a snippet: values, or ``scores`` with ``metadata``."""
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}
-    if not isinstance(value, Mapping):
-        message = f"must return scores by name, not {value!r:.80}"
-        raise function.invalid_return(message, 'return {"is_correct": True}')
+    is_named, fix = isinstance(value, Mapping), 'return {"is_correct": True}'
+    function.expect(is_named, "scores by name", value, fix)
     metadata: Any = {}
     structured = "scores" in value and set(value) <= {"scores", "metadata"}
     if structured and isinstance(value["scores"], Mapping):
         value, metadata = value["scores"], value.get("metadata") or {}
-    if not isinstance(metadata, Mapping):
-        message = f"must return a mapping as metadata, not {metadata!r:.80}"
-        raise function.invalid_return(message, "a mapping")
+    is_mapping = isinstance(metadata, Mapping)
+    function.expect(is_mapping, "a mapping as metadata", metadata, "a mapping")
     for name in value:
-        if not isinstance(name, str):
-            message = f"must return strings as names of scores, not {name!r:.80}"
-            raise function.invalid_return(message)
+        function.expect(isinstance(name, str), "strings as names of scores", name)
     try:
         values = {name: to_json(one) for name, one in value.items()}
         return SampleScore(values, to_json(metadata, str))
     except ValueError as error:
-        message, fix = (
-            f"must return JSON values, not {error}",
-            "return numbers, strings",
-        )
-        raise function.invalid_return(message, f"{fix} and booleans") from None
+        message = f"must return JSON values, not {error}"
+        fix = "return numbers, strings and booleans"
+        raise function.invalid_return(message, fix) from None
 
 
 MCQA = "string_equals_mcqa"  # Type of scorers for multiple-choice questions
@@ -147,9 +140,9 @@ def read_scorers(
 ) -> tuple[SampleScorer, ...]:
     """Return the scorers of a task. ``parses_choices``: whether the choice is extracted
     from answers to multiple-choice questions; otherwise their first character is it."""
-    readers = (
-        {**_READERS, MCQA: comparisons.read_parsed_mcqa} if parses_choices else _READERS
-    )
+    readers = dict(_READERS)
+    if parses_choices:
+        readers[MCQA] = partial(comparisons.read_mcqa, parses_choices=True)
     scorers: dict[str, SampleScorer] = {}
     for section in sections:
         kind = section.one_of("type", "scorer", tuple(readers), "")
@@ -196,6 +189,7 @@ def _read_scorer(
             )
         return replace(scorer, metric_values=())
     if given is None:
-        values = scorer.metric_values
-    more = means_of([UNPARSABLE]) if UNPARSABLE in scorer.scores else ()
-    return replace(scorer, metric_values=(*values, *more))
+        values = scorer.metric_values or means_of(scorer.shares)
+    elif UNPARSABLE in scorer.shares:
+        values = (*values, *means_of([UNPARSABLE]))
+    return replace(scorer, metric_values=values)

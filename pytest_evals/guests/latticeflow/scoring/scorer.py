@@ -50,7 +50,8 @@ class SampleScorer:
     shares: tuple[str, ...] = ()  # names of its scores with a range of 0 to 1
     others: tuple[str, ...] = ()  # names of other scores, if no snippet returns them
     scale: Span | None = None  # range from which they were converted
-    metric_values: tuple[ScorerValue, ...] = ()  # a reader sets the default ones
+    metric_values: tuple[ScorerValue, ...] = ()
+    """Those of its metrics; a reader sets default ones other than means of shares."""
     key: str = ""  # its name in scores
     models: frozenset[str] = frozenset()  # keys of the models that it calls
 

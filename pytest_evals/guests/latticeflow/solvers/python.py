@@ -17,7 +17,7 @@ import json
 import random
 import selectors
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
 from time import monotonic
@@ -79,8 +79,8 @@ def drive(
     """Run the coroutine that ``start`` creates from a function which sends requests,
     and return its result. ``guarded`` blocks around it may convert exceptions."""
     selector = _Selector()
-    loop = _Loop(selector)
-    waiting = selector.waiting
+    runner = asyncio.Runner(loop_factory=lambda: _Loop(selector))
+    loop, waiting = runner.get_loop(), selector.waiting
 
     def ask(one: Ask) -> asyncio.Future[Response]:
         future = loop.create_future()
@@ -100,8 +100,10 @@ def drive(
                 future.set_result(response)
     finally:
         waiting.clear()
+        loop.set_exception_handler(lambda *_: None)  # for tasks that are cancelled
         with no_running_loop():
-            _close_loop(loop)
+            runner.close()
+        loop.set_exception_handler(None)
 
 
 class LazyCoroutine(Structured, Coroutine[Any, Any, Any]):
@@ -171,22 +173,6 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._clock.waited_s
 
 
-def _close_loop(loop: asyncio.AbstractEventLoop) -> None:
-    remaining = asyncio.all_tasks(loop)
-    for task in remaining:
-        task.cancel()
-    loop.run_until_complete(_shutdown(loop, remaining))
-    loop.close()
-
-
-async def _shutdown(
-    loop: asyncio.AbstractEventLoop, tasks: Iterable[asyncio.Task[Any]]
-) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await loop.shutdown_asyncgens()
-    await loop.shutdown_default_executor()
-
-
 _MOST_TRIALS = 10_000
 """Larger than any number of trials; separates repeats within a trial from other trials.
 """
@@ -238,7 +224,8 @@ def read_python(section: Keys, models: Models) -> Solver:
     client = models("")
 
     def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        seeded_random = _SeededRandom(sample, trial)
+        seed = json.dumps([unwrap(sample), trial], sort_keys=True, default=str)
+        state = random.Random(seed).getstate()
 
         async def start(ask: SendRequest) -> SolverOutput:
             trace, row = SolverTrace(), deepcopy(dict(sample))
@@ -256,8 +243,16 @@ def read_python(section: Keys, models: Models) -> Solver:
 
         @contextmanager
         def guarded() -> Iterator[None]:
-            with seeded_random.active(), function.guarded():
-                yield
+            """Guard the code, with its own state of :mod:`random`."""
+            nonlocal state
+            before = random.getstate()
+            random.setstate(state)
+            try:
+                with function.guarded():
+                    yield
+            finally:
+                state = random.getstate()
+                random.setstate(before)
 
         output: SolverOutput = yield from drive(start, guarded)
         return output
@@ -269,25 +264,6 @@ def _as_output(result: Any) -> SolverOutput | None:
     if isinstance(result, SolverTrace):
         return SolverOutput(result.trace, result.raw_outputs, result.direct_ios)
     return result if isinstance(result, SolverOutput) else None
-
-
-class _SeededRandom:
-    """State of :mod:`random` that is the same in every run; the process's own state is
-    restored afterwards."""
-
-    def __init__(self, sample: Sample, trial: int) -> None:
-        seed = json.dumps([unwrap(sample), trial], sort_keys=True, default=str)
-        self._state = random.Random(seed).getstate()
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        before = random.getstate()
-        random.setstate(self._state)
-        try:
-            yield
-        finally:
-            self._state = random.getstate()
-            random.setstate(before)
 
 
 def read_postprocessor(section: Keys) -> Postprocess | None:
@@ -310,17 +286,13 @@ def read_postprocessor(section: Keys) -> Postprocess | None:
 
 def _rows(result: Any, function: Snippet) -> tuple[Row, ...]:
     fix = "return [(sample, solver_output)]"
-    if not isinstance(result, list | tuple):
-        raise function.invalid_return(f"must return a list, not {result!r:.80}", fix)
+    function.expect(isinstance(result, list | tuple), "a list", result, fix)
     rows = []
     for pair in result:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            message = f"must return pairs of sample and output, not {pair!r:.80}"
-            raise function.invalid_return(message, fix)
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
+        function.expect(is_pair, "pairs of sample and output", pair, fix)
         sample, output = pair
-        if not isinstance(sample, Mapping):
-            message = f"must return a mapping as sample, not {sample!r:.80}"
-            raise function.invalid_return(message, fix)
+        function.expect(isinstance(sample, Mapping), "a mapping as sample", sample, fix)
         try:
             rows.append(Row(sample, _as_output(output) or SolverOutput(trace=output)))
         except DocumentError as error:

@@ -20,7 +20,6 @@ from pytest_evals.guests.latticeflow.prompts.items import (
     items_of,
 )
 from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
-from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.solvers import conversations, python
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     Models,
@@ -76,17 +75,18 @@ def _output(
 
 
 def _generic(section: Keys) -> Build:
-    return partial(_json_value, section.template("template", '{"messages": […]}'))
+    template = section.template("template", '{"messages": […]}')
 
+    def build(sample: Sample) -> Any:
+        text = template.for_sample(sample)
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            message = f"template must render JSON ({error}): {abbreviated(text, 300)}"
+            fix = "{{ sample.question | tojson }}, without quotes around it"
+            raise FieldError(message, template.place, fix) from None
 
-def _json_value(template: SampleTemplate, sample: Sample) -> Any:
-    text = template.for_sample(sample)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = f"template must render JSON ({error}): {abbreviated(text, 300)}"
-        fix = "{{ sample.question | tojson }}, without quotes around it"
-        raise FieldError(message, template.place, fix) from None
+    return build
 
 
 def _chat_completion(section: Keys) -> Build:
