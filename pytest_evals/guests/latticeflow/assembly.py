@@ -293,11 +293,12 @@ class _TaskBuilder:
         check_columns(self._columns(), RESULT_COLUMNS)
 
         def load() -> Samples:
-            ids = [recipe.id(i) for i in earlier_rows.positions]
-            samples = map(recipe.sample, earlier_rows.positions)
-            pairs = zip(samples, ids, strict=True)
-            rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
-            return Samples(rows, None, ids)
+            return Samples(
+                [
+                    {"sample": recipe.sample(i), "sample_id": recipe.id(i)}
+                    for i in earlier_rows.positions
+                ]
+            )
 
         rows = SampleRows(load, self._suite.options, self._use.sizes)
         return rows, lambda i: recipe.as_sample(earlier_rows.positions[i])

@@ -73,8 +73,7 @@ def dataset_rows(entity: Entity, loading: Loading) -> Rows:
 
 
 def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
-    problems: list[Problem] = []
-    top = Keys(entity.file, problems)
+    top = Keys(entity.file, [])
     top.header("a dataset", ("key", "display_name"))
     load: Load | None = None
     filters: list[SampleFilter] = []
@@ -101,9 +100,8 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
                 load = section.typed("source type", "a source", _SOURCES)
     elif "file_path" in given:  # deprecated
         load = _local(top)
-    top.close("a dataset")
-    if problems or load is None:
-        raise TaskFileError(problems)
+    top.finish("a dataset")
+    assert load is not None, "a source without problems has one"
     return load, filters
 
 
@@ -162,14 +160,13 @@ def _generated(top: Keys) -> Load | None:
     section = top.section("generator_specification")
     if section is None:
         return None
-    section.need("dataset_generator_key", "my-generator")
-    generator = section.name("dataset_generator_key")
+    generator = section.required_name("dataset_generator_key", "my-generator")
     section.need("num_samples", "10")
     n = section.whole("num_samples", 1, 1)
     section.need("dataset_generator_config", "{}")
     config = section.take("dataset_generator_config", dict, {})
     section.close("generator_specification")
-    if generator is None:
+    if not generator:
         return None
     place = section.place("dataset_generator_key")
     source = GeneratedSource(generator, n, config, section, place)

@@ -130,6 +130,12 @@ class Keys(Section):
         self.close(f"{owner} of type {kind}")
         return result
 
+    def finish(self, owner: str) -> None:
+        """Close the mapping of a whole file. Raises all problems of the file."""
+        self.close(owner)
+        if self.problems:
+            raise TaskFileError(self.problems)
+
     def or_problems(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Return the function's result; a ``TaskFileError`` adds to the problems."""
         try:

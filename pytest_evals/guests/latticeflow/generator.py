@@ -126,7 +126,7 @@ def _combinations(section: Keys, datasets: Datasets) -> Start:
 
     def rows() -> Iterable[Row]:
         tables = [datasets(str(key), place) for key in keys]
-        return ordered([*_balanced_product(tables)])
+        return ordered(_balanced_product(tables))
 
     return rows
 
@@ -155,24 +155,22 @@ def _order(section: Keys) -> Callable[[Sequence[Row]], Sequence[Row]]:
     return order
 
 
-def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
-    """Yield all combinations of one row of each dataset, ordered so that every prefix
+def _balanced_product(datasets: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return all combinations of one row of each dataset, ordered so that every prefix
     uses all rows about equally often. First the datasets are paired row by row with the
     shorter one repeated, then with the shorter one shifted by one row, and so on.
     Columns of later datasets override those of earlier ones."""
     first, *others = datasets
     found = list(first)
     for other in others:
-        longer, shorter = max(len(found), len(other)), min(len(found), len(other))
-        pairs = []
-        for shift in range(shorter):
-            for i in range(longer):
-                left, right = (i, i + shift)
-                if len(found) < len(other):
-                    left, right = (i + shift, i)
-                pairs.append((left % len(found), right % len(other)))
-        found = [{**found[left], **other[right]} for left, right in pairs]
-    yield from found
+        n, n_other = len(found), len(other)
+        pairs = [
+            (i + shift, i) if n < n_other else (i, i + shift)
+            for shift in range(min(n, n_other))
+            for i in range(max(n, n_other))
+        ]
+        found = [{**found[i % n], **other[j % n_other]} for i, j in pairs]
+    return found
 
 
 def _synthesizers(definition: Keys) -> list[Synthesizer]:

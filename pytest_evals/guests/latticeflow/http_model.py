@@ -28,12 +28,13 @@ from pytest_evals.models.http.errors import (
 from pytest_evals.models.http.event_loop import BackgroundModel, pause
 from pytest_evals.models.http.retries import Backoff, RetryingClient
 from pytest_evals.models.http.spend_cap import SpendCap
-from pytest_evals.models.http.usage import METER, RequestMeter, Usage
+from pytest_evals.models.http.usage import METER, RequestMeter, SpendLimits, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Address and request settings of a model. Headers may hold secrets."""
+class Connection(SpendLimits):
+    """Address and request settings of a model, whose spend caps apply to one run,
+    retries included. Headers may hold secrets."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -43,33 +44,67 @@ class Connection:
     max_retries: int = 8  # if the server is busy or fails
     verify: bool = True  # whether the server must have a valid certificate
     trusted_ca: str = field(default="", repr=False)  # PEM; empty for the usual ones
-    max_requests: int = 0  # in a run, retries included; 0 for no maximum
-    max_cost: float = 0.0  # of a run; 0 for no maximum
-    price_in: float = 0.0  # per million prompt tokens
-    price_out: float = 0.0  # per million completion tokens
 
 
-class _Sender:
-    """A client with persistent connections and a rate limit."""
+_FIX_WORDS = {
+    "url": "url: in the model's file",
+    "rate": "rate_limit: or max_concurrent_requests: in the model's file",
+    "key": "check api_key: and secrets: in the model's file",
+    "api": "set adapter: in the model's file to one that reads the server's replies",
+    "path": "check url: and model_key: in the model's file",
+}
+
+
+class HttpModel(BackgroundModel):
+    """A server; requests run concurrently in a background thread, over persistent
+    connections. Is also the transport of its ``RetryingClient``."""
 
     def __init__(
-        self, connection: Connection, adapter: Adapter, info: ModelInfo
+        self,
+        info: ModelInfo,
+        adapter: Adapter,
+        connection: Connection,
+        fingerprint: Mapping[str, Any],
+        backoff: Backoff | None = None,
     ) -> None:
-        self._connection = connection
-        self._adapter, self._info = adapter, info
+        super().__init__()
+        self.name = info.name
+        self.fingerprint: Mapping[str, Any] | None = fingerprint
+        self._info, self._adapter, self._connection = info, adapter, connection
+        self._usage = Usage(connection.price_in, connection.price_out)
+        self.info: dict[str, Any] = {
+            "model": info.name,
+            "base_url": masked_text(connection.url),
+            "usage": self._usage.shown,
+        }
         masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
-        self._next = 0.0
-        verify: Any = connection.verify
-        if verify and connection.trusted_ca:
-            verify = ssl.create_default_context(cadata=connection.trusted_ca)
-        headers = dict(connection.headers)
-        self._client = HttpClient(connection.timeout, headers=headers, verify=verify)
+        self._next = 0.0  # when the rate limit allows the next request
+        self._http, self._client = self._background.run(
+            self._clients(backoff or Backoff())
+        )
+
+    async def _clients(self, backoff: Backoff) -> tuple[HttpClient, RetryingClient]:
+        """Return the client and its retry layer, created in their event loop."""
+        given, name = self._connection, self.name
+        verify: Any = given.verify
+        if verify and given.trusted_ca:
+            verify = ssl.create_default_context(cadata=given.trusted_ca)
+        http = HttpClient(given.timeout, headers=dict(given.headers), verify=verify)
+        cap = SpendCap(
+            f"latticeflow:{name}",
+            name,
+            given.max_requests,
+            given.max_cost,
+            has_costs=bool(given.price_in or given.price_out),
+        )
+        return http, RetryingClient(self, given, self._usage, backoff, cap)
 
     async def post(self, path: None, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the model output in the reply, and its usage."""
         await self._slot()
         try:
-            reply = await self._client.post(
+            reply = await self._http.post(
                 self._connection.url,
                 content=body["text"],
                 headers={"Content-Type": "application/json"},
@@ -79,13 +114,12 @@ class _Sender:
         return self._read(reply)
 
     def source(self, path: None) -> str:
-        return source_of(self._info.name, self._connection.url)
+        """Return the model and its URL, without secrets."""
+        return source_of(self.name, self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
+        """Return the fix for an error of that kind."""
         return fix_of(kind, _FIX_WORDS)
-
-    async def close(self) -> None:
-        await self._client.aclose()
 
     def _read(self, reply: Any) -> Mapping[str, Any]:
         status = reply.status_code
@@ -117,54 +151,6 @@ class _Sender:
             fault.text = fault.text.replace(secret, "***").replace(bare, "***")
         return fault
 
-
-_FIX_WORDS = {
-    "url": "url: in the model's file",
-    "rate": "rate_limit: or max_concurrent_requests: in the model's file",
-    "key": "check api_key: and secrets: in the model's file",
-    "api": "set adapter: in the model's file to one that reads the server's replies",
-    "path": "check url: and model_key: in the model's file",
-}
-
-
-class HttpModel(BackgroundModel):
-    """A server; requests run concurrently in a background thread."""
-
-    def __init__(
-        self,
-        info: ModelInfo,
-        adapter: Adapter,
-        connection: Connection,
-        fingerprint: Mapping[str, Any],
-        backoff: Backoff | None = None,
-    ) -> None:
-        super().__init__()
-        self.name = info.name
-        self.fingerprint: Mapping[str, Any] | None = fingerprint
-        self._info, self._adapter, self._connection = info, adapter, connection
-        self._usage = Usage(connection.price_in, connection.price_out)
-        self.info: dict[str, Any] = {
-            "model": info.name,
-            "base_url": masked_text(connection.url),
-            "usage": self._usage.shown,
-        }
-        self._sender, self._client = self._background.run(
-            self._clients(backoff or Backoff())
-        )
-
-    async def _clients(self, backoff: Backoff) -> tuple[_Sender, RetryingClient]:
-        """Return the client and its retry layer, created in their event loop."""
-        given, name = self._connection, self.name
-        sender = _Sender(given, self._adapter, self._info)
-        cap = SpendCap(
-            f"latticeflow:{name}",
-            name,
-            given.max_requests,
-            given.max_cost,
-            has_costs=bool(given.price_in or given.price_out),
-        )
-        return sender, RetryingClient(sender, given, self._usage, backoff, cap)
-
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies. Raises ``ModelError`` if
         the server cannot be reached, or refuses every request."""
@@ -173,7 +159,7 @@ class HttpModel(BackgroundModel):
 
     def close(self) -> None:
         """Cancel running requests and close the connections."""
-        self._background.close(self._sender.close)
+        self._background.close(self._http.aclose)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
         given = models.model_input_of(request)
@@ -195,6 +181,6 @@ class HttpModel(BackgroundModel):
         share = (time.perf_counter() - began) / self._client.concurrency.limit
         response = models.response_of(output, share, meter.latency_s)
         if response.error:
-            message = f"{self._sender.source(None)}: {response.error}"
+            message = f"{self.source(None)}: {response.error}"
             response = replace(response, error=message)
         return place, replace(response, cost=meter.cost)

@@ -83,13 +83,10 @@ def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
     if not suite.options.takes([entity.key, *map(marker, names)]):
         return
     task = read_task(entity)
-    suite.entities.parameters.update(one.key for one in task.parameters)
     declared = {one.key for one in task.parameters}
-    given = {
-        key: ParameterValue(value, OPTION)
-        for key, value in suite.options.parameters.items()
-        if key in declared
-    }
+    suite.entities.parameters.update(declared)
+    options = suite.options.parameters
+    given = {key: ParameterValue(options[key], OPTION) for key in declared & {*options}}
     use = TaskUse(name=task.key, place=task.place, config=given)
     yield assemble(task, use, suite, _no_earlier).task
 

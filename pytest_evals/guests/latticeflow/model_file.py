@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
-from pytest_evals.errors import EvalsError, OptionError, Problem, TaskFileError
+from pytest_evals.errors import EvalsError, OptionError, TaskFileError
 from pytest_evals.guests.latticeflow import models
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
@@ -39,17 +39,14 @@ from pytest_evals.models.spec import ModelSpec
 
 def read_adapter(entity: Entity) -> Adapter:
     """Return the adapter of a file in which all secrets are filled in."""
-    problems: list[Problem] = []
-    top = Keys(entity.file, problems)
+    top = Keys(entity.file, [])
     top.header("a model adapter", ("key", "display_name"), provided=True)
     top.text("provider")
     for ignored in ("secrets", "task"):
         top.raw(ignored)
     request = _read_template(top, "process_input")
     reply = _read_template(top, "process_output")
-    top.close("a model adapter")
-    if problems:
-        raise TaskFileError(problems)
+    top.finish("a model adapter")
 
     def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
         given = {"input": wrap(model_input), "kwargs": wrap(kwargs)}
@@ -103,43 +100,32 @@ class ModelFile(NamedTuple):
     takes_sample: bool = False
 
 
+@dataclass(frozen=True)
 class _Opener(ModelOpener):
-    """Opens a model; a callable with a name. Openers of equal files are equal."""
+    """Opens a model. Openers of equal files are equal."""
 
-    def __init__(
-        self,
-        name: str,
-        fingerprint: Mapping[str, Any],
-        open_: Callable[[], Model],
-        why_unready: Callable[[], EvalsError | None] = lambda: None,
-        spend_plan: Callable[[Sequence[Request]], SpendPlan | None] = lambda _: None,
-    ) -> None:
-        self.__name__ = self.name = name
-        self.fingerprint, self._open = fingerprint, open_
-        self._identity = json.dumps(fingerprint)
-        self._why_unready, self._spend_plan = why_unready, spend_plan
+    name: str = field()  # without the default of the base class
+    fingerprint: Mapping[str, Any] = field(hash=False)
+    open: Callable[[], Model] = field(compare=False)
+    fault: Callable[[], EvalsError | None] = field(compare=False, default=lambda: None)
+    plan: Callable[[Sequence[Request]], SpendPlan | None] = field(
+        compare=False, default=lambda _: None
+    )
 
     def __call__(self) -> Model:
-        return self._open()
+        return self.open()
 
     def why_unready(self) -> EvalsError | None:
-        return self._why_unready()
+        return self.fault()
 
     def spend_plan(self, requests: Sequence[Request]) -> SpendPlan | None:
-        return self._spend_plan(requests)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opener) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
+        return self.plan(requests)
 
 
 def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> ModelFile:
     """Return the model of a file with all secrets filled in. ``raw``: its ``config``
     without secrets."""
-    problems: list[Problem] = []
-    top = Keys(entity.file, problems)
+    top = Keys(entity.file, [])
     top.header("a model", ("key", "display_name"), provided=True)
     top.raw("secrets")
     reader = _ModelReader(entity.key, top, raw, adapters)
@@ -155,8 +141,8 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
             message = f"models with connection_type: {kind} have no spend cap"
             top.problem(next(iter(reader.limits)), message)
         config.close(f"a connection of type {kind}")
-    if problems or model is None:
-        raise TaskFileError(problems)
+    if top.problems or model is None:
+        raise TaskFileError(top.problems)
     return model
 
 
@@ -241,8 +227,7 @@ class _ModelReader:
         plan = partial(
             models.spend_plan, adapter=adapter, info=info, limits=self.limits
         )
-        source = _Opener(self._key, fingerprint, open_, unready, plan)
-        return ModelFile(source)
+        return ModelFile(_Opener(self._key, fingerprint, open_, unready, plan))
 
     def provider(self, config: Keys) -> ModelFile | None:
         known = (*sorted(_PROVIDERS), "latticeflow")

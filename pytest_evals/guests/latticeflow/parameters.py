@@ -25,11 +25,9 @@ _KINDS = ("freeform", "python", "jinja")
 _QUOTE = "quote it: YAML reads yes, no, on and off as true and false"
 
 
-class _BadValueError(Exception):
-    """The value is invalid for its parameter; the message completes "must be …"."""
-
-
-Check = Callable[[Any], Any]  # Returns the value to use; raises _BadValueError
+Check = Callable[[Any], Any]
+"""Returns the value to use. Raises ``ValueError`` if it is invalid for its parameter;
+the message completes "must be …"."""
 
 
 class ParameterValue(NamedTuple):
@@ -57,7 +55,7 @@ class Parameter:
             return None
         try:
             return self.check(value)
-        except _BadValueError as error:
+        except ValueError as error:
             raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
 
@@ -109,12 +107,9 @@ def resolve_values(
 
 def _parameter(entry: Keys) -> Parameter | None:
     kind = entry.one_of("type", "parameter type", tuple(_PARAMETERS), "")
-    key = entry.text("key")
-    if not key:
-        entry.problem("key", "a parameter needs a key", "key: my_parameter")
-    if not entry.text("display_name"):
-        message = f"display_name of the parameter {key!r} is missing"
-        entry.problem("display_name", message, f'display_name: "{key or "…"}"')
+    key = entry.required_name("key", "my_parameter", "a parameter needs a key")
+    message = f"display_name of the parameter {key!r} is missing"
+    entry.required_name("display_name", f'"{key or "…"}"', message)
     entry.text("description")
     nullable, default = entry.flag("nullable"), entry.raw("default_value")
     usage = ""
@@ -160,9 +155,9 @@ def _number(entry: Keys, base: Check) -> Check:
     def check(value: Any) -> Any:
         number = base(value)
         if least is not None and number < least:
-            raise _BadValueError(f"at least {least}")
+            raise ValueError(f"at least {least}")
         if most is not None and number > most:
-            raise _BadValueError(f"at most {most}")
+            raise ValueError(f"at most {most}")
         return number
 
     return check
@@ -172,7 +167,7 @@ def _bound(entry: Keys, key: str, base: Check) -> Any:
     value = entry.raw(key)
     try:
         return None if value is None else base(value)
-    except _BadValueError as error:
+    except ValueError as error:
         entry.problem(key, f"{key} must be {error}, not {value!r}")
         return None
 
@@ -195,7 +190,7 @@ def _category(entry: Keys) -> Check:
             if one not in allowed:
                 hint = did_you_mean(str(one), [str(word) for word in allowed])
                 words = ", ".join(map(repr, allowed))
-                raise _BadValueError(f"one of {words}{hint and f' ({hint[2:]})'}")
+                raise ValueError(f"one of {words}{hint and f' ({hint[2:]})'}")
         if multiple:
             return value if several else [value]
         return mapping.get(value, value)
@@ -225,14 +220,14 @@ def _each(entry: Keys, key: str, container: type[Any], noun: str) -> Check:
 
     def check(value: Any) -> Any:
         if not isinstance(value, container):
-            raise _BadValueError(noun)
+            raise ValueError(noun)
         try:
             if isinstance(value, dict):
                 return {str(name): one(inner) for name, inner in value.items()}
             return [one(inner) for inner in value]
-        except _BadValueError as error:
+        except ValueError as error:
             each = "each value" if isinstance(value, dict) else "each item"
-            raise _BadValueError(f"{noun}, {each} {error}") from None
+            raise ValueError(f"{noun}, {each} {error}") from None
 
     return check
 
@@ -244,7 +239,7 @@ def _any_value(value: Any) -> Any:
 def any_text(value: Any) -> str:
     """Return a string; raises the error of a check for any other value."""
     if not isinstance(value, str):
-        raise _BadValueError("a string")
+        raise ValueError("a string")
     return value
 
 
@@ -252,20 +247,20 @@ def _integer(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _BadValueError("an integer")
+        raise ValueError("an integer")
     return value
 
 
 def _float(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or math.isnan(value):
-        raise _BadValueError("a number")
+        raise ValueError("a number")
     return float(value)
 
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _BadValueError("true or false")
+        raise ValueError("true or false")
     return value
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.gate import Bound, Gate
-from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
@@ -48,16 +47,11 @@ _SCOPE: Mapping[str, Callable[[PolicySubject], str]] = {
 """Key of a scope → the key that it restricts; empty if it is missing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyRule:
+class PolicyRule(NamedTuple):
     """One rule."""
 
-    id: str  # last part of the node ids of its gates
-    metric: str
-    bounds: tuple[Bound, ...]  # empty if the value only has to exist
+    gate: Gate  # without a task; it has no bounds if the value only has to exist
     scope: Mapping[str, frozenset[str]]  # key of _SCOPE → allowed keys
-    text: str
-    place: Place
 
 
 def gates_of(
@@ -69,17 +63,9 @@ def gates_of(
         covered = _covered(rule, subjects)
         times = Counter(task for task, _ in covered)
         for task, metric in covered:
-            is_only = times[task] == 1
-            gate = Gate(
-                id=rule.id if is_only else fit_for_id(f"{rule.id}-{metric}"),
-                task=task,
-                metric=metric,
-                bounds=rule.bounds,
-                text=rule.text,
-                source=rule.place,
-                foreign=True,
-                allows_missing=True,  # its means are over the samples that have a score
-            )
+            gate = replace(rule.gate, task=task, metric=metric)
+            if times[task] > 1:
+                gate = replace(gate, id=fit_for_id(f"{gate.id}-{metric}"))
             found.setdefault(task, []).append(gate)
     return {key: tuple(gates) for key, gates in found.items()}
 
@@ -87,7 +73,7 @@ def gates_of(
 def _covered(
     rule: PolicyRule, subjects: Sequence[PolicySubject]
 ) -> list[tuple[str, str]]:
-    metric = rule.metric
+    metric = rule.gate.metric
     in_scope = [
         one
         for one in subjects
@@ -121,42 +107,40 @@ def _covered(
 
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     """Return the rules of a policy."""
-    problems: list[Problem] = []
-    top = Keys(entity.file, problems)
+    top = Keys(entity.file, [])
     header = top.header("a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
     fix, message = "[{key: …, definition: …}]", "a policy needs rules"
     for entry in top.required_entries("rules", fix, message):
         one = _rule(entry, header.key)
-        if one.id in rules:
+        if one.gate.id in rules:
             entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
-        rules[one.id] = one
-    top.close("a policy")
-    if problems:
-        raise TaskFileError(problems)
+        rules[one.gate.id] = one
+    top.finish("a policy")
     return tuple(rules.values())
 
 
 def _rule(entry: Keys, policy: str) -> PolicyRule:
     key = entry.required_key("a rule", "accuracy")
-    name = entry.text("display_name")
+    name = entry.required_name("display_name", '"…"')
     entry.text("description")
-    if not name:
-        entry.problem("display_name", "display_name is missing", 'display_name: "…"')
     scope = _scope(entry)
     fix = "{type: exists, metric: accuracy}"
     section = entry.required_section("definition", fix, "a rule needs a definition")
     metric, bounds = _definition(section)
     entry.close("a rule")
     condition = " and ".join(map(str, bounds)) or "exists"
-    return PolicyRule(
+    gate = Gate(
         id=fit_for_id(f"{policy}.{key}"),
+        task="",
         metric=metric,
         bounds=bounds,
-        scope=scope,
         text=f"{name}: {metric} {condition}",
-        place=entry.place(),
+        source=entry.place(),
+        foreign=True,
+        allows_missing=True,  # its means are over the samples that have a score
     )
+    return PolicyRule(gate, scope)
 
 
 def _definition(section: Keys) -> tuple[str, tuple[Bound, ...]]:
@@ -192,8 +176,7 @@ def _scope(entry: Keys) -> Mapping[str, frozenset[str]]:
         message = f"scope must be {_EVERYTHING!r} or lists of keys, not {given!r}"
         entry.problem("scope", message, f"scope: {_EVERYTHING}")
         return {}
-    section = entry.section("scope")
-    assert section is not None, "a mapping is a section"
+    section = entry.required_section("scope", f"scope: {_EVERYTHING}")
     found = {
         key: frozenset(map(str, section.take(key, list, [])))
         for key in _SCOPE

@@ -163,9 +163,8 @@ class SampleRecipe:
 
     def _work(self, record: Record) -> _SampleResult:
         """Return the result of a record; scoring and exclusion share it."""
-        last = self._last
-        if last is not None and _is_same(last[0], record):
-            return last[1]
+        if self._last is not None and _is_same(self._last[0], record):
+            return self._last[1]
         solved = self._last_solved
         if solved is not None and _is_same(solved[0], record):
             work = replayed(self._score_rows(solved[1], self.scorers), ())
@@ -260,13 +259,8 @@ class SampleRecipe:
 
     def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
         assert self.trials is not None
-        scores = []
-        for one in found:
-            if isinstance(one, DocumentError):
-                return one
-            scores.append(one)
         try:
-            return self.trials.aggregate(scores)
+            return self.trials.aggregate([_valid(one) for one in found])
         except DocumentError as error:
             return error
 
@@ -299,13 +293,10 @@ class SampleRecipe:
     def _score(
         self, number: ScorerValue, work: _SampleResult, counted: Sequence[int]
     ) -> Score | None:
-        name, scores = number.how.name, []
+        name = number.how.name
         found = work.scores.get(number.scorer, ())
-        for one in [found[row] for row in counted if row < len(found)]:
-            if isinstance(one, DocumentError):
-                return Score(metric=name, unscored=f"{number.scorer}: {one}")
-            scores.append(one)
         try:
+            scores = [_valid(found[row]) for row in counted if row < len(found)]
             read = [number.read(one) for one in scores]
         except DocumentError as error:
             return Score(metric=name, unscored=f"{number.scorer}: {error}")
@@ -342,6 +333,12 @@ def _in_conversation(dialogue: Dialogue[_T], name: str) -> Dialogue[_T]:
         return result
     finally:
         dialogue.close()
+
+
+def _valid(result: ScorerResult) -> SampleScore:
+    if isinstance(result, DocumentError):
+        raise result
+    return result
 
 
 def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:

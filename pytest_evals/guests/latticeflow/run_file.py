@@ -110,9 +110,7 @@ def _evaluation(
     header = top.header("an evaluation", ("key", "display_name"))
     run_limits = _sizes(top, Sizes())
     _cache_policy(top)
-    is_debug = top.raw("mode") is not None and (
-        top.one_of("mode", "mode", ("debug", "full"), "full") == "debug"
-    )
+    is_debug = top.one_of("mode", "mode", ("debug", "full"), "full") == "debug"
     sizes = Sizes(
         run_sizes.n_samples or run_limits.n_samples or (_DEBUG if is_debug else 0),
         run_sizes.how or run_limits.how,

@@ -67,9 +67,8 @@ class TaskEntity:
 def read_task(entity: Entity) -> TaskEntity:
     """Return the task of a file. Raises ``TaskFileError`` with all problems outside its
     definition; those of the definition are reported when its parameters have values."""
-    problems: list[Problem] = []
     warnings: list[str] = list(entity.file.warnings)
-    top = Keys(entity.file, problems)
+    top = Keys(entity.file, [])
     header = top.header("a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
@@ -85,8 +84,8 @@ def read_task(entity: Entity) -> TaskEntity:
         if not evaluated and definition.values.get(_ENTITY) is not None:
             evaluated = definition.one_of(_ENTITY, "entity type", _ENTITY_TYPES, "")
         _check_shape(definition, evaluated)
-    if problems:
-        raise TaskFileError(problems)
+    if top.problems:
+        raise TaskFileError(top.problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
         dataset = Parameter(
             key=DATASET_KEY, type="dataset", place=entity.place, check=any_text
@@ -170,9 +169,8 @@ def load_samples(
     rows."""
     first = next(iter(tables.values()))
     check_columns(columns, {name for t in tables.values() for row in t for name in row})
-    ids = [row.get(ID) for row in first]
     if "" in tables:
-        return Samples(first, None, ids)
+        return Samples(first)
     lengths = {name: len(rows) for name, rows in tables.items()}
     if needs_equal and len({*lengths.values()}) > 1:
         counts = ", ".join(f"{name} has {n}" for name, n in lengths.items())
@@ -182,7 +180,7 @@ def load_samples(
         {name: rows[i] for name, rows in tables.items() if i < len(rows)}
         for i in range(len(first))
     ]
-    return Samples(samples, tables, ids)
+    return Samples(samples, tables)
 
 
 def check_columns(columns: Columns, known: Collection[str]) -> None:
@@ -269,8 +267,8 @@ class Samples(NamedTuple):
     """The samples of a dataset, or of several aligned ones."""
 
     samples: Rows
-    columns: Mapping[str, Rows] | None  # rows of each aligned dataset, by its parameter
-    ids: Sequence[Any]
+    columns: Mapping[str, Rows] | None = None
+    """Rows of each aligned dataset, by its parameter; ids are those of the first."""
 
 
 class SampleRows(SelectedRows):
@@ -301,7 +299,9 @@ class SampleRows(SelectedRows):
         return range(min(total, n) if n else total)
 
     def _load_ids(self) -> Ids:
-        return document_ids(Table([{ID: one} for one in self.loaded.ids]))
+        samples, columns = self.loaded
+        rows = samples if columns is None else next(iter(columns.values()))
+        return document_ids(Table([{ID: row.get(ID)} for row in rows]))
 
     def _sizes_of(self, indices: Sequence[int]) -> Sequence[int]:
         return row_sizes([self.loaded.samples[n] for n in indices])
