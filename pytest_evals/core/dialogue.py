@@ -43,10 +43,10 @@ class ReadAsk(Ask):
     """An :class:`Ask` with a function that reads its response. A response that cannot
     be read is neither stored nor taken from the store."""
 
-    read: Callable[[Response], object]
+    read: Callable[[Response], Any]
 
     def __new__(
-        cls, model: str, request: Request, read: Callable[[Response], object]
+        cls, model: str, request: Request, read: Callable[[Response], Any]
     ) -> ReadAsk:
         """Create it. ``read`` raises ``DocumentError`` for such a response."""
         ask = super().__new__(cls, model, request)

@@ -17,7 +17,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.templates import (
-    Expression,
+    SampleTemplate,
     compile_expression,
 )
 
@@ -27,7 +27,7 @@ class SampleFilter:
     """One filter."""
 
     op: str
-    expression: Expression  # selects the document's value
+    expression: SampleTemplate  # selects the document's value
     expected: Any = None  # a list for membership tests, None for unary tests
 
     def matches(self, variables: Mapping[str, Any]) -> bool:

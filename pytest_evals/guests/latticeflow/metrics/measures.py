@@ -5,9 +5,9 @@ Source: LatticeFlow's documentation; choices of our own are in the docstrings. C
 are summed over samples before a ratio is computed (micro average), so that each ratio
 has a delta-method standard error. Values of one row per sample are plain means.
 
-Functions take ``name``, the metric's own name, and ``missing``, the message if no
-sample has a value. If the names of values are known only after all samples are scored
-(the share of each label, the keys that a snippet returns), ``how.several`` names them.
+Functions take ``name``, the metric's own name, and what it aggregates. If the names of
+values are known only after all samples are scored (the share of each label, the keys
+that a snippet returns), ``how.several`` names them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import (
     ANYTHING,
@@ -61,36 +61,33 @@ def with_final_names(values: Sequence[ScorerValue]) -> tuple[ScorerValue, ...]:
     differ, else prefixed with the metric's key, else also with the scorer's key
     (measured, ``latticeflow-core`` 3.17.0). Names that are known only after scoring
     follow the same form; such a value has the name of its metric."""
-    prefix, names = _PREFIXES[0], list[str]()
-    for prefix in _PREFIXES:
-        names = [prefix(one) + one.name for one in values if not one.later]
-        if max(Counter(names).values(), default=1) == 1:
+    prefixes, names = list[str](), list[str]()
+    for form in ("", "{metric}_", "{scorer}_{metric}_"):
+        keys = [{"scorer": one.scorer, "metric": one.metric} for one in values]
+        prefixes = [form.format(**key) for key in keys]
+        pairs = zip(prefixes, values, strict=True)
+        names = [prefix + one.name for prefix, one in pairs if not one.later]
+        if len({*names}) == len(names):
             break
     taken = Counter([*names, *(one.metric for one in values if one.later)])
-
-    def final(one: ScorerValue) -> ScorerValue:
-        added, several = prefix(one), one.how.several
-        if several is None:
-            how = replace(one.how, name=added + one.name)
-            return replace(one, how=how, prefix=added)
-        is_unique = taken[one.metric] == 1
-        name = one.metric if is_unique else f"{one.scorer}_{one.metric}"
-
-        def prefixed(given: Sequence[Any]) -> Mapping[str, Estimate]:
-            return {added + key: number for key, number in several(given).items()}
-
-        return replace(
-            one, how=replace(one.how, name=name, several=prefixed), prefix=added
-        )
-
-    return tuple(map(final, values))
+    return tuple(
+        replace(one, prefix=prefix, how=_with_final_name(one, prefix, taken))
+        for prefix, one in zip(prefixes, values, strict=True)
+    )
 
 
-_PREFIXES: tuple[Callable[[ScorerValue], str], ...] = (
-    lambda one: "",
-    lambda one: f"{one.metric}_",
-    lambda one: f"{one.scorer}_{one.metric}_",
-)
+def _with_final_name(one: ScorerValue, prefix: str, taken: Counter[str]) -> Metric:
+    several = one.how.several
+    if several is None:
+        return replace(one.how, name=prefix + one.name)
+
+    def prefixed(given: Sequence[Any]) -> Mapping[str, Estimate]:
+        return {prefix + key: number for key, number in several(given).items()}
+
+    is_unique = taken[one.metric] == 1
+    name = one.metric if is_unique else f"{one.scorer}_{one.metric}"
+    return replace(one.how, name=name, several=prefixed)
+
 
 _LESS_IS_BETTER = frozenset((
     "hallucination", "noise_sensitivity_in_irrelevant", "noise_sensitivity_in_relevant",
@@ -122,94 +119,89 @@ def _invalid(label: str) -> InvalidMessage:
 _invalid_count = _invalid("a count")
 
 
+class Column(NamedTuple):
+    """What a metric aggregates."""
+
+    read: Read
+    missing: str  # message if no sample has a value
+    invalid: InvalidMessage = _invalid_count
+    higher_is_better: bool | None = None
+
+
+def column_of(field: str) -> Column:
+    """Return the numbers of a score; ``true`` counts as 1. Other values are kept and
+    reported by the aggregation."""
+
+    def read(score: SampleScore) -> Any:
+        value = score.get(field)
+        number = number_of(value)
+        return value if number is None else number
+
+    invalid = _invalid(f"the score {field!r}")
+    return Column(read, missing_message(field), invalid, _direction(field))
+
+
 def _measure(
     name: str,
-    read: Read,
+    column: Column,
     estimate: Callable[[Sequence[Any]], Estimate],
-    missing: str,
     **more: Any,
 ) -> ScorerValue:
     how = Metric(
         name=name,
         aggregate=estimate,
         number=lambda values: estimate(values).value,
-        lacking=missing,
+        lacking=column.missing,
+        higher_is_better=column.higher_is_better,
         closed=True,
         **more,
     )
-    return ScorerValue(name=name, read=read, how=how)
+    return ScorerValue(name=name, read=column.read, how=how)
 
 
-def mean_measure(
-    name: str,
-    read: Read,
-    missing: str,
-    higher_is_better: bool | None = None,
-    invalid: InvalidMessage = _invalid_count,
-    span: Span = ANYTHING,
-) -> ScorerValue:
+def mean_measure(name: str, column: Column, span: Span = ANYTHING) -> ScorerValue:
     """Return the mean over all rows: a plain mean if each sample is one row, else a
     ratio of sums."""
-    spec = MetricSpec(name=name, aggregation="mean", higher_is_better=higher_is_better)
+    better = column.higher_is_better
+    spec = MetricSpec(name=name, aggregation="mean", higher_is_better=better)
     plain = metric(spec, "none", "generate_until", declared=True)
 
     def totals(values: Sequence[Any]) -> Totals:
-        rows = [_numbers([value], invalid) for value in values]
+        rows = [_numbers([value], column.invalid) for value in values]
         columns = (list(map(math.fsum, rows)), [float(len(row)) for row in rows])
         return Totals(columns=columns, score=_quotient, is_ratio=True)
 
     def mean(values: Sequence[Any]) -> Estimate:
-        numbers = _numbers(values, invalid)
+        numbers = _numbers(values, column.invalid)
         if len(numbers) != len(values):
             return _estimate(totals(values))
         found = plain.aggregate(numbers)
         assert isinstance(found, Estimate), "a mean is one number"
         return found
 
-    more: Any = {"is_mean": True, "higher_is_better": higher_is_better}
-    return _measure(name, read, mean, missing, totals=totals, span=span, **more)
+    return _measure(name, column, mean, is_mean=True, totals=totals, span=span)
 
 
-def mean_field(field: str, name: str, span: Span = ANYTHING) -> ScorerValue:
-    """Return the mean of a field; ``true`` counts as 1."""
-    better, invalid = _direction(field), _invalid(f"the score {field!r}")
-    missing = missing_message(field)
-    return mean_measure(name, _reader(field), missing, better, invalid, span)
-
-
-def number_of_field(
-    field: str, name: str, value: Callable[[Sequence[float]], float], *, scaled: bool
+def number_measure(
+    name: str, column: Column, value: Callable[[Sequence[float]], float]
 ) -> ScorerValue:
-    """Return a function of all values of a field. ``scaled``: whether the field's
-    direction is also that of the result."""
-    invalid, missing = _invalid(f"the score {field!r}"), missing_message(field)
+    """Return a function of all values."""
 
     def estimate(values: Sequence[Any]) -> Estimate:
-        return Estimate(value(_numbers(values, invalid)))
+        return Estimate(float(value(_numbers(values, column.invalid))))
 
-    more: Any = {"higher_is_better": _direction(field) if scaled else None}
-    return _measure(name, _reader(field), estimate, missing, **more)
-
-
-def sum_measure(name: str, read: Read, missing: str) -> ScorerValue:
-    """Return a sum over all samples."""
-
-    def estimate(values: Sequence[Any]) -> Estimate:
-        return Estimate(float(sum(_numbers(values))))
-
-    return _measure(name, read, estimate, missing)
+    return _measure(name, column, estimate)
 
 
 def ratio_measure(
     name: str,
-    read: Callable[[SampleScore], list[Any] | None],
+    column: Column,
     score: Callable[[Sequence[float]], float],
-    missing: str,
     ratio: Ratio | None = None,
 ) -> ScorerValue:
-    """Return a value computed from counts that are summed over samples. ``score``: sums
-    of the counts → value; ``ratio``: numerator and denominator, if it is a ratio to
-    which a row adds at most 1."""
+    """Return a value computed from lists of counts, summed over samples. ``score``:
+    sums of the counts → value; ``ratio``: numerator and denominator, if it is a ratio
+    to which a row adds at most 1."""
 
     def totals(values: Sequence[Any]) -> Totals:
         counts = [
@@ -223,8 +215,8 @@ def ratio_measure(
         return _estimate(totals(values))
 
     span = ANYTHING if ratio is None else SHARE
-    more: Any = {"higher_is_better": True, "ratio": ratio, "span": span}
-    return _measure(name, read, estimate, missing, totals=totals, **more)
+    column = column._replace(higher_is_better=True)
+    return _measure(name, column, estimate, totals=totals, ratio=ratio, span=span)
 
 
 def frequencies(field: str, name: str) -> ScorerValue:
@@ -244,35 +236,22 @@ def frequencies(field: str, name: str) -> ScorerValue:
             shares[f"{field}_{label}"] = _estimate(totals)
         return shares
 
-    return named_values_measure(name, read, several, missing_message(field))
+    return named_values_measure(name, Column(read, missing_message(field)), several)
 
 
 def named_values_measure(
     name: str,
-    read: Read,
+    column: Column,
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]],
-    missing: str,
 ) -> ScorerValue:
     """Return values whose names are known only after scoring."""
     how = Metric(
         name=name,
         aggregate=lambda values: Estimate(math.nan),
         several=several,
-        lacking=missing,
+        lacking=column.missing,
     )
-    return ScorerValue(name=name, read=read, how=how)
-
-
-def _reader(field: str) -> Read:
-    """Return a function that reads a field as a number. Other values are kept and
-    reported by the aggregation."""
-
-    def read(score: SampleScore) -> Any:
-        value = score.get(field)
-        number = number_of(value)
-        return value if number is None else number
-
-    return read
+    return ScorerValue(name=name, read=column.read, how=how)
 
 
 def _direction(field: str) -> bool | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
@@ -17,7 +18,7 @@ from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.errors import DocumentError, suggestion
 from pytest_evals.guests.latticeflow.fields import Keys, unique_name
 from pytest_evals.guests.latticeflow.metrics import measures
-from pytest_evals.guests.latticeflow.metrics.measures import Read, ScorerValue
+from pytest_evals.guests.latticeflow.metrics.measures import Column, Read, ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of
 from pytest_evals.scorers.metric_value import plain
@@ -61,39 +62,39 @@ def binary(
             return weights[0] * sums[0] / below if below else 0.0
 
         above = Ratio(above=(weights[0], 0, 0), below=weights)
-        return measures.ratio_measure(
-            name, counted(*[*outcomes][:3]), value, missing, above
-        )
+        column = Column(counted(*[*outcomes][:3]), missing)
+        return measures.ratio_measure(name, column, value, above)
 
     return [
         _accuracy(total("true_positives", "true_negatives"), missing),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
-        *(measures.sum_measure(name, total(name), missing) for name in outcomes),
+        *(
+            measures.number_measure(name, Column(total(name), missing), sum)
+            for name in outcomes
+        ),
     ]
 
 
 def _accuracy(is_hit: Read, missing: str) -> ScorerValue:
-    return measures.mean_measure("accuracy", is_hit, missing, True, span=SHARE)
+    column = Column(is_hit, missing, higher_is_better=True)
+    return measures.mean_measure("accuracy", column, SHARE)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
     classes = sorted({label for pair in pairs for label in pair})
     by_class: dict[str, float] = {}
-    sums = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     for label in classes:
         hits = pairs.count((label, label))
         golds, answers = (sum(pair[n] == label for pair in pairs) for n in (0, 1))
-        of_class = {
-            "precision": hits / answers if answers else 0.0,
-            "recall": hits / golds if golds else 0.0,
-            "f1": 2 * hits / (golds + answers),
-        }
-        for key, number in of_class.items():
-            by_class[f"{label}_{key}"] = number
-            sums[key] += number
-    macro = {f"macro_{key}": total / len(classes) for key, total in sums.items()}
+        by_class[f"{label}_precision"] = hits / answers if answers else 0.0
+        by_class[f"{label}_recall"] = hits / golds if golds else 0.0
+        by_class[f"{label}_f1"] = 2 * hits / (golds + answers)
+    macro = {
+        f"macro_{key}": sum(by_class[f"{one}_{key}"] for one in classes) / len(classes)
+        for key in ("precision", "recall", "f1")
+    }
     return {**by_class, **macro}
 
 
@@ -118,7 +119,7 @@ def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     names = {name: "accuracy" if name == "is_correct" else name for name in scores}
     return tuple(
         replace(
-            measures.mean_field(field, name),
+            measures.mean_measure(name, measures.column_of(field)),
             metric=name,
             field=field,
             is_correctness=field in _CORRECT,
@@ -160,22 +161,26 @@ def _field(entry: Keys, key: str = "field") -> str:
     return entry.required_text(key, "is_correct")
 
 
-def _of_field(
-    make: Callable[..., ScorerValue], ending: str, *more: Any, **named: Any
-) -> Reader:
+def _of_field(make: Callable[[str, Column], ScorerValue], ending: str) -> Reader:
     def read(entry: Keys, key: str) -> list[ScorerValue]:
         field = _field(entry)
         name = entry.text("name") or f"{field}_{ending}"
-        return [make(field, name, *more, **named)]
+        return [make(name, measures.column_of(field))]
 
     return read
 
 
 def _extreme(which: Callable[[Sequence[float]], float]) -> Reader:
     def value(numbers: Sequence[float]) -> float:
-        return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
+        return math.nan if any(map(math.isnan, numbers)) else which(numbers)
 
-    return _of_field(measures.number_of_field, which.__name__, value, scaled=True)
+    return _of_field(partial(measures.number_measure, value=value), which.__name__)
+
+
+def _standard_deviation(name: str, column: Column) -> ScorerValue:
+    # The direction of the score is not that of its deviation.
+    column = column._replace(higher_is_better=None)
+    return measures.number_measure(name, column, _deviation)
 
 
 def _deviation(numbers: Sequence[float]) -> float:
@@ -212,11 +217,8 @@ def _weighted(entry: Keys, key: str) -> list[ScorerValue]:
         known = suggestion(label, list(weights))
         return f"the label {label!r} of {field!r} has no weight{known}"
 
-    return [
-        measures.mean_measure(
-            name, read, measures.missing_message(field), invalid=invalid
-        )
-    ]
+    column = Column(read, measures.missing_message(field), invalid)
+    return [measures.mean_measure(name, column)]
 
 
 def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
@@ -235,11 +237,8 @@ def _counts(own_name: str, misses: Sequence[str], weight: int = 1) -> Reader:
             below = weight * sums[0] + math.fsum(sums[1:])
             return weight * sums[0] / below if below else math.nan
 
-        return [
-            measures.ratio_measure(
-                name, counts, value, measures.missing_message(*fields)
-            )
-        ]
+        column = Column(counts, measures.missing_message(*fields))
+        return [measures.ratio_measure(name, column, value)]
 
     return read
 
@@ -274,7 +273,7 @@ def _multiclass(entry: Keys, key: str) -> list[ScorerValue]:
 
     return [
         _accuracy(is_hit, missing),
-        measures.named_values_measure(key, read, several, missing),
+        measures.named_values_measure(key, Column(read, missing), several),
     ]
 
 
@@ -288,7 +287,8 @@ def _python(entry: Keys, key: str) -> list[ScorerValue]:
     def read(score: SampleScore) -> list[Any]:
         return [score.values, score.metadata]
 
-    return [measures.named_values_measure(key, read, several, "no sample has scores")]
+    column = Column(read, "no sample has scores")
+    return [measures.named_values_measure(key, column, several)]
 
 
 def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
@@ -308,13 +308,13 @@ _READERS: Mapping[str, Reader] = {
     "f1_score": _counts("f1_score", [_POSITIVES, _NEGATIVES], weight=2),
     "frequency": lambda entry, key: [measures.frequencies(_field(entry), key)],
     "max": _extreme(max),
-    "mean": _of_field(measures.mean_field, "mean"),
+    "mean": _of_field(measures.mean_measure, "mean"),
     "min": _extreme(min),
     "multiclass-classification": _multiclass,
     "precision": _counts("precision", [_POSITIVES]),
     "python": _python,
     "recall": _counts("recall", [_NEGATIVES]),
-    "std_dev": _of_field(measures.number_of_field, "std_dev", _deviation, scaled=False),
+    "std_dev": _of_field(_standard_deviation, "std_dev"),
     "weighted_average": _weighted,
 }
 

@@ -13,6 +13,7 @@ import inspect
 from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
+from functools import partialmethod
 from typing import Any, ClassVar
 
 from pytest_evals.errors import DocumentError
@@ -229,18 +230,13 @@ class SolverTrace(Structured):
         """Add several items."""
         self.trace.items += items_of(list(items))
 
-    def append_user_message(self, text: str) -> None:
-        """Add a user message."""
-        self._append_text("user", text)
-
-    def append_system_message(self, text: str) -> None:
-        """Add a system message."""
-        self._append_text("system", text)
-
-    def _append_text(self, role: str, text: Any) -> None:
+    def _append_text(self, role: str, text: str) -> None:
         if text is None:
             raise DocumentError("the text of a message is null")
         self.append(Message(role=role, content=text))
+
+    append_user_message = partialmethod(_append_text, "user")
+    append_system_message = partialmethod(_append_text, "system")
 
     def append_custom_task_input_message(self, content: Any) -> None:
         """Add an input of a custom task's model."""

@@ -161,11 +161,6 @@ class SampleTemplate:
                 raise NullFieldError(problem, self.place, fix) from error
             raise FieldError(problem, self.place) from error
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression(SampleTemplate):
-    """Expression of a filter: evaluates to a value, not to text."""
-
     def value(self, variables: Mapping[str, Any]) -> Any:
         """Return the value of a single ``{{ expression }}``, otherwise the rendered
         text."""
@@ -198,14 +193,13 @@ def compile_template(text: str, place: Place, field: str) -> SampleTemplate:
     return SampleTemplate(text=text, place=place, field=field, _parsed=parsed)
 
 
-def compile_expression(text: str, place: Place) -> Expression:
-    """Return the expression of a text. Braces are added if it has none; without them
-    LatticeFlow never matches. Raises ``TaskFileError``."""
+def compile_expression(text: str, place: Place) -> SampleTemplate:
+    """Return the template of an expression. Braces are added if it has none; without
+    them LatticeFlow never matches. Raises ``TaskFileError``."""
     bare = text.strip()
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
-    parsed = _parse(bare, place, "expression")
-    return Expression(text=bare, place=place, field="expression", _parsed=parsed)
+    return compile_template(bare, place, "expression")
 
 
 def _parse(text: str, place: Place, field: str) -> _Parsed:

@@ -86,8 +86,10 @@ def _read_judge(
         }
         if is_structured:
             model_input["response_format"] = _response_format(form)
-        (response,) = yield (client.readable(client.ask(model_input, sample), read),)
-        return read(client.read(response).text)
+        ask = client.readable(client.ask(model_input, sample), read)
+        (response,) = yield (ask,)
+        score: SampleScore = ask.read(response)
+        return score
 
     return SampleScorer(dialogue=dialogue)
 

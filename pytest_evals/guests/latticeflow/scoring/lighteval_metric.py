@@ -16,6 +16,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.measures import (
+    Column,
     ScorerValue,
     flatten,
     mean_measure,
@@ -131,7 +132,8 @@ def _value(metric: Metric) -> ScorerValue:
 
     if metric.is_mean:
         better = metric.higher_is_better
-        mean = mean_measure(name, read, missing, better, span=metric.span)
+        column = Column(read, missing, higher_is_better=better)
+        mean = mean_measure(name, column, metric.span)
         return replace(mean, metric="lighteval", is_correctness=better is True)
     number = metric.number
     how = replace(

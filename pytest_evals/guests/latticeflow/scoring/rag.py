@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.dialogue import Ask, Dialogue
+from pytest_evals.core.dialogue import Dialogue, ReadAsk
 from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
 from pytest_evals.guests.latticeflow.solvers.model_client import (
-    ModelClient,
     Sample,
     model_client,
 )
@@ -108,7 +106,6 @@ _COLUMNS = {
     **dict.fromkeys(_LABELS, ""),
 }
 """Key of the section → default column; empty for none."""
-_WITHOUT_TARGET = ("faithfulness",)
 _NOISE = ("noise_sensitivity_in_relevant", "noise_sensitivity_in_irrelevant")
 _UNFOUNDED = ("hallucination", "self_knowledge")
 _ASKS = {
@@ -125,23 +122,31 @@ _ASKS = {
 """Required entailment → scores that need it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Checker:
-    client: ModelClient
-    columns: Mapping[str, str]  # key of the section → column name
-    scores: tuple[str, ...]
-    extraction: str  # additional instructions for extracting claims
-    labeling: str  # additional instructions for checking entailment
-    mode: str  # selects the claims that count
+    def __init__(self, section: Keys, task: ScorerContext) -> None:
+        given = section.take("scores_to_compute", list, [])
+        for name in given:
+            if name not in SCORES:
+                message = unknown_name("score", name, SCORES)
+                section.problem("scores_to_compute", message)
+        self.scores = tuple(name for name in SCORES if not given or name in given)
+        self.mode = section.one_of("mode", "mode", _MODES, _MODES[0])
+        self._columns = {key: section.text(key) or _COLUMNS[key] for key in _COLUMNS}
+        if self.mode != _MODES[0] and not any(self._columns[key] for key in _LABELS):
+            message = f"mode {self.mode} needs labels of the claims"
+            section.problem("mode", message, "target_labels_column: labels")
+        self._client = model_client(section, "judge_model_key", task.models)
+        # Additional instructions
+        self._extraction = section.text("claim_extraction_instructions")
+        self._labeling = section.text("claim_labeling_instructions")
 
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
     ) -> Dialogue[SampleScore]:
-        if output is None:
-            raise DocumentError("rag_checker needs the output of a solver")
+        assert output is not None, "there is a solver"
         answer, chunks = output.answer, output.references
-        query = self._text(sample, "query_column")
-        needs_target = any(name not in _WITHOUT_TARGET for name in self.scores)
+        query = str(self._column(sample, "query_column"))
+        needs_target = any(name != "faithfulness" for name in self.scores)
         target = self.target(sample) if needs_target else ""
         claims = yield from self._claims(sample, query, target, answer)
         sides = {
@@ -156,10 +161,10 @@ class _Checker:
         return SampleScore(values, metadata)
 
     def target(self, sample: Sample) -> str:
-        return self._text(sample, "target_column")
+        return str(self._column(sample, "target_column"))
 
     def _column(self, sample: Sample, key: str) -> Any:
-        name = self.columns[key]
+        name = self._columns[key]
         if not name:
             return None
         if sample.get(name) is None:
@@ -167,12 +172,6 @@ class _Checker:
                 f"{key}: the sample has no {name!r}{suggestion(name, sample)}"
             )
         return sample[name]
-
-    def _text(self, sample: Sample, key: str) -> str:
-        results = self._column(sample, key)
-        if results is None:
-            raise DocumentError(f"{key} is missing, but the scores need it")
-        return str(results)
 
     def _claims(
         self, sample: Sample, query: str, target: str, answer: str
@@ -182,10 +181,10 @@ class _Checker:
         claims = [self._column(sample, key) for key in columns]
         texts = {0: target, 1: answer}
         sides = [n for n, text in texts.items() if claims[n] is None and text.strip()]
-        asks = [
-            self._ask(sample, _EXTRACT, self.extraction, query, texts[n]) for n in sides
-        ]
-        found = yield from self._replies(asks, [partial(_reply_list, key="claims")] * 2)
+        read = partial(_reply_list, key="claims")
+        prompts = [_EXTRACT.format(first=query, second=texts[n]) for n in sides]
+        asks = [self._ask(sample, one, self._extraction, read) for one in prompts]
+        found = yield from self._replies(asks)
         for n, one in zip(sides, found, strict=True):
             claims[n] = one
         return _as_strings(claims[0] or ()), _as_strings(claims[1] or ())
@@ -199,33 +198,29 @@ class _Checker:
             if any(score in self.scores for score in _ASKS[name])
             for text in texts
         ]
-        asked = [one for one in checks if one[1]]
-        asks = [
-            self._ask(sample, _ENTAIL, self.labeling, json.dumps(facts, indent=1), text)
-            for _, facts, text in asked
-        ]
-        reads = [partial(_flags, n=len(facts)) for _, facts, _ in asked]
-        replies = iter((yield from self._replies(asks, reads)))
+        asks = []
+        for _, facts, text in checks:
+            if facts:
+                prompt = _ENTAIL.format(first=json.dumps(facts, indent=1), second=text)
+                read = partial(_flags, n=len(facts))
+                asks.append(self._ask(sample, prompt, self._labeling, read))
+        replies = iter((yield from self._replies(asks)))
         found: dict[str, list[list[bool]]] = {name: [] for name in sides}
         for name, facts, _ in checks:
             found[name].append(next(replies) if facts else [])
         return found
 
-    def _replies(
-        self, asks: Sequence[Ask], reads: Sequence[Callable[[str], list[Any]]]
-    ) -> Dialogue[list[list[Any]]]:
-        pairs = list(zip(asks, reads, strict=False))
-        asked = [self.client.readable(ask, read) for ask, read in pairs]
-        responses = (yield asked) if asked else ()
-        texts = [self.client.read(response).text for response in responses]
-        return [read(text) for (_, read), text in zip(pairs, texts, strict=True)]
+    def _replies(self, asks: Sequence[ReadAsk]) -> Dialogue[list[list[Any]]]:
+        responses = (yield asks) if asks else ()
+        pairs = zip(asks, responses, strict=True)
+        return [ask.read(response) for ask, response in pairs]
 
     def _ask(
-        self, sample: Sample, task: str, more: str, first: str, second: str
-    ) -> Ask:
-        text = task.format(first=first, second=second)
+        self, sample: Sample, text: str, more: str, read: Callable[[str], list[Any]]
+    ) -> ReadAsk:
         messages = [{"role": "user", "content": f"{text}\n\n{more}" if more else text}]
-        return self.client.ask({"messages": messages}, sample)
+        ask = self._client.ask({"messages": messages}, sample)
+        return self._client.readable(ask, read)
 
     def _values(self, sample: Sample, entailment: Entailment) -> dict[str, float]:
         if self.mode == _MODES[0]:
@@ -286,22 +281,25 @@ def _flags(reply: str, n: int) -> list[bool]:
 
 def _as_strings(claims: Any) -> list[str]:
     """Return claims as strings; those of a column have three parts."""
-    if not isinstance(claims, Sequence) or isinstance(claims, str):
-        raise DocumentError(f"claims must be a list, not {claims!r:.80}")
     return [
         " ".join(str(part) for part in claim.values())
         if isinstance(claim, Mapping)
         else str(claim)
-        for claim in claims
+        for claim in _listed(claims, "claims")
     ]
+
+
+def _listed(values: Any, noun: str) -> Sequence[Any]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise DocumentError(f"{noun} must be a list, not {values!r:.80}")
+    return values
 
 
 def _required(labels: Any) -> list[bool] | None:
     if labels is None:
         return None
-    if not isinstance(labels, Sequence) or isinstance(labels, str):
-        raise DocumentError(f"labels of claims must be a list, not {labels!r:.80}")
-    return [str(label).upper() == "REQUIRED" for label in labels]
+    listed = _listed(labels, "labels of claims")
+    return [str(label).upper() == "REQUIRED" for label in listed]
 
 
 def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
@@ -315,28 +313,8 @@ def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
 def read_rag(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return the scorer."""
     task.needs_solver(section)
-    given = section.take("scores_to_compute", list, [])
-    for name in given:
-        if name not in SCORES:
-            section.problem("scores_to_compute", unknown_name("score", name, SCORES))
-    scores = tuple(name for name in SCORES if not given or name in given)
-    mode = section.one_of("mode", "mode", _MODES, _MODES[0])
-    columns = {key: section.text(key) or name for key, name in _COLUMNS.items()}
-    if mode != _MODES[0] and not any(columns[key] for key in _LABELS):
-        message = f"mode {mode} needs labels of the claims"
-        section.problem("mode", message, "target_labels_column: labels")
-    checker = _Checker(
-        client=model_client(section, "judge_model_key", task.models),
-        columns=columns,
-        scores=scores,
-        extraction=section.text("claim_extraction_instructions"),
-        labeling=section.text("claim_labeling_instructions"),
-        mode=mode,
-    )
-    if mode == "required_and_optional":
+    checker = _Checker(section, task)
+    scores = checker.scores
+    if checker.mode == "required_and_optional":
         scores = (*scores, *(f"required_{name}" for name in scores))
-    return SampleScorer(
-        dialogue=checker.dialogue,
-        shares=scores,
-        target=checker.target,
-    )
+    return SampleScorer(dialogue=checker.dialogue, shares=scores, target=checker.target)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 from pytest_evals.core.dialogue import Ask, Dialogue, ReadAsk
@@ -39,7 +39,7 @@ ROLES = ("system", "user", "assistant")
 """Roles of messages in task files, and of those that every model supports."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelClient:
     """Converts the requests to one model."""
 
@@ -49,12 +49,10 @@ class ModelClient:
     temperature: float = 0.0
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the command line, for models that are not native."""
-    _overrides: str = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Cache the part that is the same for all inputs."""
-        overrides_json = json.dumps(self.gen_kwargs, default=str, sort_keys=True)
-        object.__setattr__(self, "_overrides", overrides_json)
+    @cached_property
+    def _overrides(self) -> str:
+        return json.dumps(self.gen_kwargs, default=str, sort_keys=True)
 
     def ask(
         self,
@@ -82,7 +80,7 @@ class ModelClient:
         more = tuple(sorted(options.items()))
         return Ask(self.name, Generate(prompt, options=more, repeat=repeat))
 
-    def readable(self, ask: Ask, read: Callable[[str], object]) -> Ask:
+    def readable(self, ask: Ask, read: Callable[[str], object]) -> ReadAsk:
         """Return the request with a reader of the response's text; ``read`` raises
         ``DocumentError`` if it cannot be read."""
         return ReadAsk(*ask, lambda response: read(self.read(response).text))

@@ -7,7 +7,10 @@ import pytest
 
 from pytest_evals.core.metric import ANYTHING, SHARE
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.guests.latticeflow.metrics.measures import mean_field
+from pytest_evals.guests.latticeflow.metrics.measures import (
+    column_of,
+    mean_measure,
+)
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
 
 PYTHON = """
@@ -400,7 +403,7 @@ def test_invalid_trials_are_reported_with_their_line(trials, yaml, message):
 
 def test_a_mean_can_be_compared_with_a_threshold_and_a_baseline(added_up):
     """Gates need to know that it is a plain mean, and of which values."""
-    how = mean_field("is_correct", "accuracy").how
+    how = mean_measure("accuracy", column_of("is_correct")).how
     assert (how.is_mean, how.higher_is_better) == (True, True)
     assert how.number([1, 0, 1, 1]) == 0.75
     totals = how.totals([1, 0, (1, 1)])
