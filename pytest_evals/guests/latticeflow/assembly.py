@@ -24,11 +24,7 @@ from pytest_evals.guests.latticeflow.metrics.reader import Trials, read_trials
 from pytest_evals.guests.latticeflow.parameters import Parameter, resolve_values
 from pytest_evals.guests.latticeflow.policy import PolicySubject
 from pytest_evals.guests.latticeflow.reader import Values, substitute
-from pytest_evals.guests.latticeflow.recipe import (
-    RESULT_COLUMNS,
-    EarlierTask,
-    SampleRecipe,
-)
+from pytest_evals.guests.latticeflow.recipe import RESULT_COLUMNS, SampleRecipe
 from pytest_evals.guests.latticeflow.run_file import JUDGE_KEY, TaskUse
 from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
@@ -57,13 +53,12 @@ from pytest_evals.prompts.document_warnings import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledTask:
-    """A task, the metric values that policies can refer to, and the recipe and rows
-    that a later task can use."""
+    """A task, the metric values that policies can refer to, and the recipe that a later
+    task can use."""
 
     task: Task
     subjects: tuple[PolicySubject, ...]
     recipe: SampleRecipe | None = None
-    rows: SampleRows | None = None
 
 
 Earlier = Callable[[str, Place], AssembledTask]
@@ -107,7 +102,7 @@ class _TaskBuilder:
         )
         filled = substitute(
             suite.with_code_rules(task.file),
-            ("definition",),
+            "definition",
             Values(self._values, aligned=self._names),
             self.problems,
         )
@@ -151,13 +146,14 @@ class _TaskBuilder:
         definition.close("the definition of a task")
         if self.problems:
             return None
-        rows, source = self._rows(keys, scorers), None
-        if earlier is not None:
-            rows, source = self._later_rows(earlier, scorers)
+        source = None if earlier is None else earlier.recipe
+        if source is None:
+            rows = self._rows(keys, scorers)
+        else:
+            rows = self._later_rows(source, scorers)
         recipe = SampleRecipe(
             task=self._use.name,
-            sample=rows.sample,
-            id=rows.id,
+            rows=rows,
             solver=solver,
             scorers=[with_all_samples(one, rows) for one in scorers],
             values=with_final_names([x for one in scorers for x in one.metric_values]),
@@ -165,12 +161,11 @@ class _TaskBuilder:
             trials=trials,
             earlier=source,
         )
-        return self._assembled(recipe, rows, models, earlier)
+        return self._assembled(recipe, models, earlier)
 
     def _assembled(
         self,
         recipe: SampleRecipe,
-        rows: SampleRows,
         models: TaskModels,
         earlier: AssembledTask | None,
     ) -> AssembledTask:
@@ -187,8 +182,8 @@ class _TaskBuilder:
         is_single = recipe.is_single_round(models.client)
         task = Task(
             **self._common(),
-            rows=rows,
-            ask=self._ask(recipe, rows),
+            rows=recipe.rows,
+            ask=self._ask(recipe),
             follow_up=None if is_single else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if recipe.actions else None,
@@ -198,12 +193,12 @@ class _TaskBuilder:
             metrics=tuple(metrics),
             # Scorer output is stored, not aggregated.
             metric_for=lambda _name, _filter: None,
-            warnings=lambda: (*self._warnings, *rows.warnings),
+            warnings=lambda: (*self._warnings, *recipe.rows.warnings),
         )
         subjects = self._subjects(recipe.values)
-        return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
+        return AssembledTask(task=task, subjects=subjects, recipe=recipe)
 
-    def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
+    def _ask(self, recipe: SampleRecipe) -> Callable[[int], Asked]:
         """Return ``recipe.ask``, which fails if all samples send the same requests."""
         solver, place = recipe.solver, self._use.place
         is_allowed = ALLOWED in self._task.tags or are_allowed(
@@ -213,7 +208,8 @@ class _TaskBuilder:
         if is_allowed or not is_known:  # or only known by running the user's code
             return recipe.ask
         identical = IdenticalPrompts(
-            lambda index: _requests(recipe, index), lambda: len(rows.loaded.samples)
+            lambda index: _requests(recipe, index),
+            lambda: len(recipe.rows.loaded.samples),
         )
 
         def ask(index: int) -> Asked:
@@ -282,26 +278,24 @@ class _TaskBuilder:
         return result
 
     def _later_rows(
-        self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
-    ) -> tuple[SampleRows, EarlierTask]:
-        recipe, earlier_rows = earlier.recipe, earlier.rows
-        assert recipe is not None and earlier_rows is not None, "checked by _earlier"
+        self, earlier: SampleRecipe, scorers: Sequence[SampleScorer]
+    ) -> SampleRows:
         place = self._definition.place("dataset")
         if any(one.score_samples is not None for one in scorers):
             message = "python_all_samples needs all results before they exist"
             raise TaskFileError([Problem(message, place, "type: python")])
         check_columns(self._columns(), RESULT_COLUMNS)
+        rows = earlier.rows
 
         def load() -> Samples:
             return Samples(
                 [
-                    {"sample": recipe.sample(i), "sample_id": recipe.id(i)}
-                    for i in earlier_rows.positions
+                    {"sample": rows.sample(i), "sample_id": rows.id(i)}
+                    for i in rows.positions
                 ]
             )
 
-        rows = SampleRows(load, self._suite.options, self._use.sizes)
-        return rows, lambda i: recipe.as_sample(earlier_rows.positions[i])
+        return SampleRows(load, self._suite.options, self._use.sizes)
 
     def _common(self) -> dict[str, Any]:
         use = self._use
@@ -362,7 +356,7 @@ _REPLY = Response(
 def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
     """Return all requests of a solver for a sample, if every reply is the same."""
     assert recipe.solver is not None
-    dialogue = recipe.solver.solve(recipe.sample(index), 0)
+    dialogue = recipe.solver.solve(recipe.rows.sample(index), 0)
     requests: list[Ask] = []
     try:
         asks = next(dialogue)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -25,21 +25,15 @@ _PROVIDED = re.compile(r"[A-Za-z0-9_\-]+(\$[A-Za-z0-9_\-]+)?")
 LONGEST = 250
 
 
-class Header(NamedTuple):
-    """Header of an entity."""
-
-    key: str
-    tags: tuple[str, ...]
-
-
 class Keys(Section):
     """A mapping inside an entity file."""
 
     def header(
         self, owner: str, required: Sequence[str], *, provided: bool = False
-    ) -> Header:
-        """Return the header of an entity. ``owner``: its kind, for messages, such as
-        ``a task``; ``provided``: whether its key may start with that of a provider."""
+    ) -> str:
+        """Read the header of an entity and return its key. ``owner``: its kind, for
+        messages, such as ``a task``; ``provided``: whether its key may start with that
+        of a provider."""
         key = self.text("key")
         for one in ("display_name", "description", "long_description"):
             self.text(one)
@@ -48,12 +42,11 @@ class Keys(Section):
         if self.values.get("display_name") == "":
             self.problem("display_name", "display_name is empty", 'display_name: "…"')
         self.check_key(owner, provided=provided)
-        tags = self.take("tags", list, [])
-        for number, tag in enumerate(tags):
+        for number, tag in enumerate(self.take("tags", list, [])):
             if not isinstance(tag, str):
                 message = f"a tag must be a string, not {tag!r}"
                 self.entry_problem("tags", number, message, f"quote it: {str(tag)!r}")
-        return Header(key, tuple(tag for tag in tags if isinstance(tag, str)))
+        return key
 
     def check_key(self, owner: str, *, provided: bool = False) -> None:
         """Report an invalid key (see :meth:`header`). A key that is not a string is

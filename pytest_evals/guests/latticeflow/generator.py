@@ -87,7 +87,7 @@ def _definition(
     values = resolve_values(parameters, given, problems, lambda _one: None)
     outer.raw("definition")
     outer.close("a generator")
-    filled = substitute(file, ("definition",), Values(values, secret), problems)
+    filled = substitute(file, "definition", Values(values, secret), problems)
     return Keys(filled, problems).required_section("definition", "{dataset: …}")
 
 

@@ -162,13 +162,10 @@ class HttpModel(BackgroundModel):
         self._background.close(self._http.aclose)
 
     async def _one(self, place: int, request: Request) -> tuple[int, Response]:
-        given = models.model_input_of(request)
-        if given is None:
-            return place, Response(error=models.NO_SCORES)
         METER.set(meter := RequestMeter())
         began = time.perf_counter()
         try:
-            body = self._adapter.to_body(given.input, given.kwargs, self._info)
+            body, _ = models.body_of(request, self._adapter, self._info)
             most = models.token_limit(body) or getattr(request, "max_tokens", 0)
             sent = {"text": body, "max_tokens": most}
             output = await self._client.ask(None, sent, lambda reply: reply["output"])

@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -178,11 +178,8 @@ class _ModelReader:
         if seconds <= 0:
             message = "timeout must be a number of seconds above 0"
             config.problem("timeout", message, "timeout: 60")
-        code = replace(config.file.code, seconds=float(seconds))
-        file = replace(config.file, code=code)
-        timed = Keys(file, config.problems, config.values, config.steps)
-        config.raw("run_inference_snippet")
-        function = snippet_of(timed, "run_inference_snippet", "run_inference")
+        key, name = "run_inference_snippet", "run_inference"
+        function = snippet_of(config, key, name, float(seconds))
         if adapter is None:
             return None
         takes_sample = function.declares("sample")

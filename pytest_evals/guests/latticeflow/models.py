@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -140,30 +141,26 @@ KWARGS = "model_kwargs"  # Request option: further arguments of predict, as JSON
 SAMPLE = "sample"  # Request option for models that use the sample: the sample as JSON
 
 
-class ModelInput(NamedTuple):
-    """The input of a model."""
-
-    input: Any  # any JSON value; a chat has messages
-    kwargs: Mapping[str, Any]
-    sample: Mapping[str, Any] | None  # None if the model does not use it
-
-
-def model_input_of(request: Request) -> ModelInput | None:
-    """The input of a request; ``None`` for log-likelihoods, which are not supported."""
+def body_of(
+    request: Request, adapter: Adapter, info: ModelInfo
+) -> tuple[str, Mapping[str, Any] | None]:
+    """The body of a request, and the sample if the model uses it. Raises
+    ``DocumentError`` for log-likelihoods and inputs that cannot be converted."""
     if not isinstance(request, Generate):
-        return None
+        raise DocumentError(
+            "a model of a LatticeFlow file writes texts and gives no log-probabilities"
+        )
     options = dict(request.options)
     prompt = request.prompt
     if not isinstance(prompt, str):
         chat = [{"role": one.role, "content": one.content} for one in prompt]
-        found: Any = {"messages": chat}
+        given: Any = {"messages": chat}
     elif options.get(INPUT):
-        found = json.loads(prompt)
+        given = json.loads(prompt)
     else:
-        found = {"messages": [{"role": "user", "content": prompt}]}
-    sample = options.get(SAMPLE)
-    kwargs = json.loads(options.get(KWARGS, "{}"))
-    return ModelInput(found, kwargs, None if sample is None else json.loads(sample))
+        given = {"messages": [{"role": "user", "content": prompt}]}
+    body = adapter.to_body(given, json.loads(options.get(KWARGS, "{}")), info)
+    return body, json.loads(options.get(SAMPLE, "null"))
 
 
 def response_of(
@@ -218,20 +215,16 @@ def spend_plan(
     """Requests, tokens and cost of a run. ``limits``: spend caps and prices."""
     sent: list[Generate] = []
     for request in requests:
-        given = model_input_of(request)
-        if given is None or not isinstance(request, Generate):
-            continue
-        try:
-            body = adapter.to_body(given.input, given.kwargs, info)
-        except DocumentError:  # an error of its document, which is not sent
-            continue
-        sent.append(replace(request, max_tokens=token_limit(body) or 0))
+        if isinstance(request, Generate):
+            # After an error of its document, it is not sent.
+            with suppress(DocumentError):
+                body, _ = body_of(request, adapter, info)
+                sent.append(replace(request, max_tokens=token_limit(body) or 0))
     plan = spend_plan_of(SpendLimits(**limits), sent)
     is_limited = all(one.max_tokens for one in sent)
     return plan if is_limited else replace(plan, most_tokens=None)
 
 
-NO_SCORES = "a model of a LatticeFlow file writes texts and gives no log-probabilities"
 Run = Callable[[str, Mapping[str, Any] | None], Any]
 """Function from a body and the sample to a reply. Raises ``DocumentError``."""
 
@@ -268,13 +261,9 @@ class FunctionModel(Model):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _one(self, request: Request) -> Response:
-        given = model_input_of(request)
-        if given is None:
-            return Response(error=NO_SCORES)
         began = time.perf_counter()
         try:
-            body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            reply = self._run(body, given.sample)
+            reply = self._run(*body_of(request, self._adapter, self._info))
             if not isinstance(reply, str):
                 message = f"run_inference returns a text, not {reply!r:.80}"
                 raise DocumentError(message)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
@@ -37,8 +36,7 @@ class ParameterValue(NamedTuple):
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One entry of ``config_spec``."""
 
     key: str  # as in << config.key >>
@@ -119,17 +117,11 @@ def _parameter(entry: Keys) -> Parameter | None:
     entry.close(f"a parameter of type {kind}" if kind else "a parameter")
     if not kind or not key:
         return None
-    one = Parameter(
-        key=key,
-        type=kind,
-        place=entry.place("key"),
-        check=check,
-        nullable=nullable,
-        usage=usage,
-    )
+    place = entry.place("key")
+    one = Parameter(key, kind, place, check, nullable=nullable, usage=usage)
     if default is not None:
         try:
-            return replace(one, default=one.checked(default))
+            return one._replace(default=one.checked(default))
         except ValueError as error:
             entry.problem("default_value", f"default_value: {error}")
     return one

@@ -108,11 +108,11 @@ def _covered(
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     """Return the rules of a policy."""
     top = Keys(entity.file, [])
-    header = top.header("a policy", ("key", "display_name"))
+    policy = top.header("a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
     fix, message = "[{key: …, definition: …}]", "a policy needs rules"
     for entry in top.required_entries("rules", fix, message):
-        one = _rule(entry, header.key)
+        one = _rule(entry, policy)
         if one.gate.id in rules:
             entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
         rules[one.gate.id] = one

@@ -335,10 +335,10 @@ class Values:
 
 
 def substitute(
-    file: YamlFile, steps: tuple[Step, ...], values: Values, problems: list[Problem]
+    file: YamlFile, key: str, values: Values, problems: list[Problem]
 ) -> YamlFile:
-    """Return a file in which the placeholders of one value are filled in. ``steps``:
-    path of the value; without effect if missing."""
+    """Return a file in which the placeholders under one key, or with an empty key all,
+    are filled in."""
 
     def filled(value: Any, path: tuple[Step, ...]) -> Any:
         if isinstance(value, dict):
@@ -353,14 +353,8 @@ def substitute(
             problems.append(Problem(str(error), file.place(*path)))
             return value
 
-    def replaced(value: Any, rest: tuple[Step, ...]) -> Any:
-        if not rest:
-            return filled(value, steps)
-        if not isinstance(value, dict) or rest[0] not in value:
-            return value
-        return {**value, rest[0]: replaced(value[rest[0]], rest[1:])}
-
-    return replace(file, values=replaced(file.values, steps))
+    given = {name: value for name, value in file.values.items() if key in ("", name)}
+    return replace(file, values={**file.values, **filled(given, ())})
 
 
 def parameter_of(text: Any) -> str | None:

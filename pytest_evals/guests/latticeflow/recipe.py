@@ -7,7 +7,7 @@ the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -35,6 +35,7 @@ from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.guests.latticeflow.solvers.model_client import Models
 from pytest_evals.guests.latticeflow.solvers.python import Row, resume_from_start
 from pytest_evals.guests.latticeflow.solvers.reader import SolverParts
+from pytest_evals.guests.latticeflow.task_file import SampleRows
 
 _T = TypeVar("_T")
 SCORES_PREFIX = "scores."
@@ -49,26 +50,21 @@ class _SampleResult(NamedTuple):
     scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
 
 
-EarlierTask = Callable[[int], Dialogue[Mapping[str, Any]]]
-"""A task whose results are samples of another one (``source: task_result``): position
-among its samples → the later task's sample. No state is passed between the two.
-Documents of the later task repeat the earlier one's work first; its requests are
-already cached or part of the same batch."""
-
-
 @dataclass(slots=True, kw_only=True)
 class SampleRecipe:
-    """A task without its samples."""
+    """How the samples of a task are processed."""
 
     task: str
-    sample: Callable[[int], Mapping[str, Any]]  # by position
-    id: Callable[[int], str]
+    rows: SampleRows
     solver: SolverParts | None  # None if only a dataset is evaluated
     scorers: Sequence[SampleScorer]
     values: Sequence[ScorerValue]  # with their final names
     actions: Actions = field(default_factory=dict)
     trials: Trials | None = None
-    earlier: EarlierTask | None = None
+    earlier: SampleRecipe | None = None
+    """The task whose results are the samples of this one (``source: task_result``). No
+    state is passed between the two. Documents of this task repeat the earlier one's
+    work first; its requests are already cached or part of the same batch."""
     _last: tuple[Record, _SampleResult] | None = field(default=None, init=False)
     _last_solved: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
     """Last result of ``follow_up``, reused for a record without further requests."""
@@ -83,8 +79,8 @@ class SampleRecipe:
 
     def ask(self, index: int) -> Asked:
         """Return the document at a position, with its first requests to the model."""
-        sample = self.sample(index)
-        doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
+        sample = self.rows.sample(index)
+        doc = Doc("", [], 0, id=self.rows.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)
         # A missing answer of the earlier task is not an error of this one.
         if self.solver is None or not self.solver.models or self.earlier is not None:
@@ -174,9 +170,10 @@ class SampleRecipe:
         self._last = (record, work)
         return work
 
-    def as_sample(self, index: int) -> Dialogue[Mapping[str, Any]]:
+    def as_sample(self, number: int) -> Dialogue[Mapping[str, Any]]:
         """Return the result of a sample as a sample of a later task: all of
-        ``RESULT_COLUMNS``, errors included."""
+        ``RESULT_COLUMNS``, errors included. ``number``: position among the samples."""
+        index = self.rows.positions[number]
         errors, scores = list[dict[str, str]](), dict[str, ScorerResult]()
         solver_output = None
         try:
@@ -198,8 +195,8 @@ class SampleRecipe:
                 errors.append(fault)
         row: Mapping[str, Any] = wrap(
             {
-                "sample": self.sample(index),
-                "sample_id": self.id(index),
+                "sample": self.rows.sample(index),
+                "sample_id": self.rows.id(index),
                 "solver_output": solver_output,
                 "scores": values,
                 "errors": errors,
@@ -210,13 +207,13 @@ class SampleRecipe:
     def _dialogue(
         self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
     ) -> Dialogue[_SampleResult]:
-        sample = self.sample(index)
+        sample: Mapping[str, Any] = self.rows.sample(index)
         if record is not None and any(one.score_samples is not None for one in scorers):
             read_all(record.doc.row)  # these identify samples by object identity
         elif record is not None:
             sample = like(sample, record.doc.row)
         if self.earlier is not None:
-            sample = yield from self.earlier(index)
+            sample = yield from self.earlier.as_sample(index)
         rows = yield from self._solve(sample, index)
         return (yield from self._score_rows(rows, scorers))
 
@@ -251,7 +248,7 @@ class SampleRecipe:
         solving = together([solve(sample, trial) for trial in range(n)])
         if self.solver.is_declared and not self.solver.is_single_round:
             # Later requests contain earlier responses.
-            solving = _in_conversation(solving, f"{self.task}[{self.id(index)}]")
+            solving = _in_conversation(solving, f"{self.task}[{self.rows.id(index)}]")
         outputs = yield from solving
         if postprocess is None:
             return [Row(sample, output) for output in outputs]

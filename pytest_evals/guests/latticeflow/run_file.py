@@ -105,9 +105,9 @@ def _evaluation(
     declared = tuple(one.key for one in parameters)
     given = {**config, **{name: typed[name] for name in declared if name in typed}}
     values = resolve_values(parameters, given, problems, _fallback)
-    filled = substitute(file, ("task_specifications",), Values(values), problems)
+    filled = substitute(file, "task_specifications", Values(values), problems)
     top = Keys(filled, problems)
-    header = top.header("an evaluation", ("key", "display_name"))
+    evaluation = top.header("an evaluation", ("key", "display_name"))
     run_limits = _sizes(top, Sizes())
     _cache_policy(top)
     is_debug = top.one_of("mode", "mode", ("debug", "full"), "full") == "debug"
@@ -129,7 +129,7 @@ def _evaluation(
     for key, entry in zip(keys, entries, strict=True):
         seen[key] += 1
         auto = f"{key}_{seen[key]}" if keys.count(key) > 1 else key
-        one = _specification(entry, sizes, auto, header.key)
+        one = _specification(entry, sizes, auto, evaluation)
         if one.name in found:
             message = f"duplicate specification {one.name!r}"
             entry.problem("key", message, "use a unique key")

@@ -165,12 +165,8 @@ def builtins_of_snippets() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _imports() -> StandInImports:
-    names: dict[str, Mapping[str, Any]] = {}
-    for path in _PATHS:
-        words = path.split(".")
-        for n in range(1, len(words)):
-            names.setdefault(".".join(words[:n]), {})
-        names[path] = _NAMES
+    parents = (_PACKAGE, *(path.rpartition(".")[0] for path in _PATHS))
+    names = {**{one: {} for one in parents}, **dict.fromkeys(_PATHS, _NAMES)}
     return StandInImports([_PACKAGE], names, _missing_attribute, _missing_import)
 
 
@@ -305,9 +301,11 @@ _WITHOUT_ANSWERS = ("run_inference", "synthesize")
 """Functions that make answers or data."""
 
 
-def snippet_of(section: Keys, key: str, name: str) -> Snippet:
+def snippet_of(
+    section: Keys, key: str, name: str, seconds: float | None = None
+) -> Snippet:
     """Return the function ``name`` of the snippet under a key; after errors, one that
-    does nothing."""
+    does nothing. ``seconds``: time limit, if it is not that of the session."""
     source, found = section.take(key, str, ""), None
     place, rules = section.text_place(key), section.file.code
     if not source:
@@ -325,7 +323,8 @@ def snippet_of(section: Keys, key: str, name: str) -> Snippet:
         message = f"{key}: it executes strings, which may be model output: {executes}"
         section.problem(key, message, f"pass the program to run_code, or {CONSENT}")
     else:
-        found = section.or_problems(Snippet, source, name, place, rules.seconds)
+        limit = rules.seconds if seconds is None else seconds
+        found = section.or_problems(Snippet, source, name, place, limit)
     return found or Snippet(f"{name} = None", name, place)
 
 

@@ -79,7 +79,7 @@ class EntitySuite:
     def _with_secrets(self, entity: Entity) -> Entity:
         problems: list[Problem] = []
         values = Values({}, self.secret_of(entity))
-        filled = substitute(self.with_code_rules(entity.file), (), values, problems)
+        filled = substitute(self.with_code_rules(entity.file), "", values, problems)
         if problems:
             raise TaskFileError(problems)
         return replace(entity, file=filled)

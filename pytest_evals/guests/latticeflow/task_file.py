@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ def read_task(entity: Entity) -> TaskEntity:
     definition; those of the definition are reported when its parameters have values."""
     warnings: list[str] = list(entity.file.warnings)
     top = Keys(entity.file, [])
-    header = top.header("a task", ("key", "display_name", "description"))
+    key = top.header("a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
             fix = f"tasks may contain {', '.join(_ML_TASKS)}"
@@ -87,13 +87,11 @@ def read_task(entity: Entity) -> TaskEntity:
     if top.problems:
         raise TaskFileError(top.problems)
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
-        dataset = Parameter(
-            key=DATASET_KEY, type="dataset", place=entity.place, check=any_text
-        )
+        dataset = Parameter(DATASET_KEY, "dataset", entity.place, any_text)
         parameters = (*parameters, dataset)
     return TaskEntity(
-        key=header.key,
-        tags=tuple(marker(tag) for tag in header.tags),
+        key=key,
+        tags=tuple(marker(tag) for tag in entity.file.values.get("tags") or ()),
         parameters=parameters,
         file=entity.file,
         place=entity.place,
@@ -316,8 +314,9 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
     score_samples = scorer.score_samples
     if score_samples is None:
         return scorer
-    lock, results = Lock(), list[dict[int, SampleScore] | DocumentError]()
+    lock = Lock()
 
+    @cache
     def score_all() -> dict[int, SampleScore] | DocumentError:
         indices, loaded = rows.indices(), rows.loaded
         samples = [loaded.samples[i] for i in indices]
@@ -336,14 +335,13 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
     def dialogue(sample: Any, _output: Any) -> Dialogue[SampleScore]:
         yield from ()
         with lock:
-            if not results:
-                results.append(score_all())
-        if isinstance(results[0], DocumentError):
-            raise DocumentError(str(results[0]))
-        if id(sample) not in results[0]:
+            scores = score_all()
+        if isinstance(scores, DocumentError):
+            raise DocumentError(str(scores))
+        if id(sample) not in scores:
             message = "this sample was not among the samples of the scorer's call"
             raise DocumentError(message)
-        return results[0][id(sample)]
+        return scores[id(sample)]
 
     return replace(scorer, dialogue=dialogue)
 

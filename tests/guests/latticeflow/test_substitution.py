@@ -89,6 +89,6 @@ def test_only_the_part_that_is_meant_is_filled() -> None:
     values = {"a": {"b": ["<< config.n >>"]}, "c": "<< config.n >>"}
     file = YamlFile(path=Path("x.yaml"), values=values)
     problems: list[Problem] = []
-    filled = substitute(file, ("a",), Values(CONFIG), problems)
+    filled = substitute(file, "a", Values(CONFIG), problems)
     assert filled.values == {"a": {"b": [3]}, "c": "<< config.n >>"}
     assert file.values["a"] == {"b": ["<< config.n >>"]} and not problems
