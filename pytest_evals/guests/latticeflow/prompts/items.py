@@ -23,12 +23,20 @@ class _NoText:
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        refuse_text(self, other)
+        self._refuse(other)
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
-        refuse_text(self, other)
+        self._refuse(other)
         return super().__ne__(other)
+
+    def _refuse(self, other: object) -> None:
+        if isinstance(other, str):
+            keys = f": {', '.join(map(str, self))}" if isinstance(self, Mapping) else ""
+            raise TypeError(
+                f"{type(self).__name__} was compared with the string {other!r:.60}, "
+                f"which is never equal; compare one of its fields{keys}"
+            )
 
 
 class Structured(_NoText):
@@ -150,16 +158,6 @@ class Message(Part):
             self["content"] = Content([kind(text=str(content))])
         elif content is None or isinstance(content, list):
             self["content"] = Content(content or ())
-
-
-def refuse_text(one: object, other: object) -> None:
-    """Raise ``TypeError`` if the other object is a string."""
-    if isinstance(other, str):
-        keys = f": {', '.join(map(str, one))}" if isinstance(one, Mapping) else ""
-        raise TypeError(
-            f"{type(one).__name__} was compared with the string {other!r:.60}, which "
-            f"is never equal; compare one of its fields{keys}"
-        )
 
 
 PART_KINDS = tuple(

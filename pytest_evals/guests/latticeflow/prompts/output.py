@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import inspect
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partialmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.prompts.items import (
@@ -71,11 +71,10 @@ class _NoAnswer(ChatCompletionModelOutput):
     def __bool__(self) -> bool:
         return False  # as for an empty string
 
-    def __len__(self) -> int:
+    def _fail(self, *_: object) -> NoReturn:
         raise _no_answer()
 
-    def __iter__(self) -> Iterator[str]:
-        raise _no_answer()
+    __len__ = __iter__ = _fail
 
     def __contains__(self, key: object) -> bool:
         if key in self.keys():  # "in self" would recurse
@@ -87,15 +86,9 @@ class _NoAnswer(ChatCompletionModelOutput):
             raise _no_answer()
         return super().__getitem__(key)
 
-    def __eq__(self, other: object) -> bool:
+    def _refuse(self, other: object) -> None:
         if isinstance(other, str):
             raise _no_answer()
-        return super().__eq__(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = None  # type: ignore[assignment]  # as of every dict
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(str, name):

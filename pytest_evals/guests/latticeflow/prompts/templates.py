@@ -123,6 +123,7 @@ class _Parsed(NamedTuple):
     compiled: Compiled
     single: TemplateExpression | None  # evaluates the text, if a single expression
     pieces: Pieces | None  # of the text, if it only inserts columns
+    may_change: bool  # whether it may modify values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,7 @@ class SampleTemplate:
         return self.render({"sample": sample})
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        values = deepcopy(dict(variables)) if _may_change(self.text) else variables
+        values = deepcopy(dict(variables)) if self._parsed.may_change else variables
         begin()
         try:
             return function(values)
@@ -189,8 +190,18 @@ class SampleTemplate:
 def compile_template(text: str, place: Place, field: str) -> SampleTemplate:
     """Return the template of a text, in which ``<< config.x >>`` is substituted. Raises
     ``TaskFileError``."""
-    parsed = _parse(text, place, field)
-    return SampleTemplate(text=text, place=place, field=field, _parsed=parsed)
+    try:
+        parsed = _parsed(text)
+    except TemplateSyntaxError as error:
+        line = f" (line {error.lineno} of the template)" if "\n" in text else ""
+        reason = f"{syntax_error(error)}{line}"
+    except NOT_COMPILED as error:
+        reason = compile_error(error)
+    except ValueError as error:
+        reason = str(error)
+    else:
+        return SampleTemplate(text=text, place=place, field=field, _parsed=parsed)
+    raise TaskFileError([Problem(f"{field} is not a valid template: {reason}", place)])
 
 
 def compile_expression(text: str, place: Place) -> SampleTemplate:
@@ -200,19 +211,6 @@ def compile_expression(text: str, place: Place) -> SampleTemplate:
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
     return compile_template(bare, place, "expression")
-
-
-def _parse(text: str, place: Place, field: str) -> _Parsed:
-    try:
-        return _parsed(text)
-    except TemplateSyntaxError as error:
-        line = f" (line {error.lineno} of the template)" if "\n" in text else ""
-        reason = f"{syntax_error(error)}{line}"
-    except NOT_COMPILED as error:
-        reason = compile_error(error)
-    except ValueError as error:
-        reason = str(error)
-    raise TaskFileError([Problem(f"{field} is not a valid template: {reason}", place)])
 
 
 @lru_cache(maxsize=4096)
@@ -232,12 +230,8 @@ def _parsed(text: str) -> _Parsed:
             body = [nodes.Assign(result, expression, lineno=1)]
             tree = environment.from_string(nodes.Template(body, lineno=1))
             single = TemplateExpression(tree, False)
-    return _Parsed(compiled, single, pieces_of(parsed.body))
-
-
-@lru_cache(maxsize=4096)
-def _may_change(text: str) -> bool:
-    return bool(_CHANGES.search(text))
+    may_change = _CHANGES.search(text) is not None
+    return _Parsed(compiled, single, pieces_of(parsed.body), may_change)
 
 
 class _Missing(StrictUndefined):

@@ -17,7 +17,6 @@ from pytest_evals.guests.latticeflow.prompts.items import (
     Part,
     Structured,
     items_of,
-    refuse_text,
     text_of,
     unwrap,
     wrap,
@@ -82,7 +81,7 @@ class Trace(_Accessors):
         return cls(items)
 
     def __eq__(self, other: object) -> bool:
-        refuse_text(self, other)
+        self._refuse(other)
         return isinstance(other, Trace) and self.items == other.items
 
     __hash__ = None  # type: ignore[assignment]  # its items may change

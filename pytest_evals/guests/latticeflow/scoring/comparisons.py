@@ -27,7 +27,6 @@ from pytest_evals.guests.latticeflow.prompts.templates import (
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
-    answer_text,
     scoring,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import Sample
@@ -62,12 +61,11 @@ def _comparison(
 ) -> SampleScorer:
     """Return a scorer with one score; ``compare``: reference, answer → its value."""
     reference = section.template("ground_truth", "{{ sample.target }}")
-    value = section.optional_template("value")
-    task.needs_answer(section, value)
+    answer = task.answer(section)
     target = reference.for_sample
 
     def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
-        predicted = answer_text(value, sample, output)
+        predicted = answer(sample, output)
         expected = target(sample)
         metadata = {"answer_gt": expected, "answer_pred": predicted}
         return SampleScore({name: compare(expected, predicted)}, metadata)

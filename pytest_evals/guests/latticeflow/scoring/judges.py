@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
@@ -21,6 +20,7 @@ from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOu
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
+    Scoring,
     variables_of,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import Sample, model_client
@@ -62,8 +62,8 @@ def _read_judge(
     system: str,
     form: _Form,
     read: Callable[[str], SampleScore],
-) -> SampleScorer:
-    """Return the scorer without its metrics. ``read``: reply of the judge → score."""
+) -> Scoring:
+    """Return the dialogue of a scorer. ``read``: reply of the judge → score."""
     client = model_client(section, "model_key", task.models)
     text = section.text("system_prompt", system)
     system_prompt = section.text_template("system_prompt", text)
@@ -91,7 +91,7 @@ def _read_judge(
         score: SampleScore = ask.read(response)
         return score
 
-    return SampleScorer(dialogue=dialogue)
+    return dialogue
 
 
 def read_classifier(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -111,8 +111,8 @@ def read_classifier(section: Keys, task: ScorerContext) -> SampleScorer:
         return SampleScore({"is_correct": judgement.value in correct}, metadata)
 
     form = _label_form("prediction", labels)
-    scorer = _read_judge(section, task, _JUDGE, form, read)
-    return replace(scorer, shares=("is_correct",))
+    dialogue = _read_judge(section, task, _JUDGE, form, read)
+    return SampleScorer(dialogue=dialogue, shares=("is_correct",))
 
 
 def read_labeler(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -124,8 +124,10 @@ def read_labeler(section: Keys, task: ScorerContext) -> SampleScorer:
         return SampleScore({"label": judgement.value}, judgement.metadata)
 
     form = _label_form("label", labels)
-    scorer = _read_judge(section, task, _LABELER, form, read)
-    return replace(scorer, others=("label",), metric_values=(FREQUENCY,))
+    dialogue = _read_judge(section, task, _LABELER, form, read)
+    return SampleScorer(
+        dialogue=dialogue, others=("label",), metric_values=(FREQUENCY,)
+    )
 
 
 def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -146,8 +148,10 @@ def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
 
     value = {"type": "number", "minimum": minimum, "maximum": maximum}
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
-    scorer = _read_judge(section, task, _JUDGE, form, read)
-    return replace(scorer, shares=("score",), scale=Span(minimum, maximum))
+    dialogue = _read_judge(section, task, _JUDGE, form, read)
+    return SampleScorer(
+        dialogue=dialogue, shares=("score",), scale=Span(minimum, maximum)
+    )
 
 
 def _label_form(key: str, labels: Sequence[str]) -> _Form:

@@ -26,7 +26,6 @@ from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOu
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
-    answer_text,
     scoring,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import (
@@ -50,8 +49,7 @@ def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
     """Return the scorer."""
     metric = _metric(section)
     reference = section.optional_template("ground_truth")
-    value = section.optional_template("value")
-    task.needs_answer(section, value)
+    answer = task.answer(section)
     judge = ModelClient()
     if metric is not None and metric.judges:
         judge = model_client(section, "model_key", task.models)
@@ -67,7 +65,7 @@ def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
         question = (output.trace.get_last_user_text() or "") if output else ""
         positions = list(range(len(golds)))
         doc = Doc(question, golds, positions, specific=dict(sample))
-        response = ModelResponse(text=[answer_text(value, sample, output)])
+        response = ModelResponse(text=[answer(sample, output)])
         part = JudgedMetric(metric, doc, response)
         ask = partial(_ask, judge, sample)
         response = yield from judge_dialogue(part, ask, lambda r: judge.read(r).text)

@@ -18,10 +18,7 @@ from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
-from pytest_evals.guests.latticeflow.solvers.model_client import (
-    Sample,
-    model_client,
-)
+from pytest_evals.guests.latticeflow.solvers.model_client import Sample, model_client
 from pytest_evals.scorers.judge_replies import read_json
 
 SCORES = (

@@ -11,7 +11,6 @@ from pytest_evals.core.metric import Span
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.guests.latticeflow.solvers.model_client import Models, Sample
 
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
@@ -25,11 +24,22 @@ class ScorerContext(NamedTuple):
     models: Models
     has_solver: bool
 
-    def needs_answer(self, section: Keys, value: SampleTemplate | None) -> None:
-        """Report a problem if there is no answer to score."""
+    def answer(self, section: Keys) -> Callable[[Sample, SolverOutput | None], str]:
+        """Return a function that returns the answer to score: ``value``, or else the
+        assistant's last text."""
+        value = section.optional_template("value")
         if not self.has_solver and value is None:
             message = "value is required in a task without a solver"
             section.problem("value", message, 'value: "{{ sample.answer }}"')
+
+        def text(sample: Sample, output: SolverOutput | None) -> str:
+            if value is not None:
+                more = {} if output is None else {"solver_output": output}
+                return value.render({"sample": sample, **more})
+            assert output is not None, "without a solver there is a value"
+            return output.answer
+
+        return text
 
     def needs_solver(self, section: Keys) -> None:
         """Report a problem if the task has no solver."""
@@ -69,17 +79,6 @@ def scoring(score: Callable[[Sample, SolverOutput | None], SampleScore]) -> Scor
         return score(sample, output)
 
     return dialogue
-
-
-def answer_text(
-    value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
-) -> str:
-    """Return the answer to compare: ``value``, or the assistant's last text."""
-    if value is not None:
-        more = {} if output is None else {"solver_output": output}
-        return value.render({"sample": sample, **more})
-    assert output is not None, "without a solver there is a value"
-    return output.answer
 
 
 def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:

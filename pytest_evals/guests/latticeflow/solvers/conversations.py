@@ -55,15 +55,6 @@ class Conversation:
         (response,) = yield (client.ask(input_of(items), self.sample, self.trial),)
         return client.read(response)
 
-    def mark(self) -> tuple[int, int]:
-        """Return the current position."""
-        return len(self.items), len(self.raw_outputs)
-
-    def back_to(self, mark: tuple[int, int]) -> None:
-        """Remove everything after a position."""
-        del self.items[mark[0] :]
-        del self.raw_outputs[mark[1] :]
-
 
 Step = Callable[[Conversation], Dialogue[str]]
 """Adds to a conversation and returns the last text that it added."""
@@ -83,20 +74,23 @@ Builder = tuple[Step, Ending | None]
 
 def _run(
     builders: Sequence[Builder], conversation: Conversation, loop_index: int | None
-) -> Dialogue[Ending | None]:
-    """Run builders in order until one meets its ending; returns that ending."""
+) -> Dialogue[bool]:
+    """Run builders in order until one meets its ending; return whether one did."""
     outer, conversation.loop_index = conversation.loop_index, loop_index
-    met = None
+    items, raw_outputs = conversation.items, conversation.raw_outputs
+    lengths, is_met = (len(items), len(raw_outputs)), False
     for step, ending in builders:
-        mark = conversation.mark()
+        if loop_index is None:
+            lengths = len(items), len(raw_outputs)
         text = yield from step(conversation)
         if ending is not None and ending.includes in text:
-            met = ending
-            if loop_index is None and not met.keep:
-                conversation.back_to(mark)
+            is_met = True
+            if not ending.keep:
+                del items[lengths[0] :]
+                del raw_outputs[lengths[1] :]
             break
     conversation.loop_index = outer
-    return met
+    return is_met
 
 
 def read_pass_through(section: Keys, _models: Models) -> Solver:
@@ -247,11 +241,7 @@ def _loop(entry: Keys, models: Models) -> Step:
 
     def step(conversation: Conversation) -> Dialogue[str]:
         for index in range(n):
-            mark = conversation.mark()
-            met = yield from _run(builders, conversation, index)
-            if met is not None:
-                if not met.keep:
-                    conversation.back_to(mark)
+            if (yield from _run(builders, conversation, index)):
                 return ""
         if on_maximum == "error" and any(ending for _, ending in builders):
             message = f"no terminate_if was met in {n} iterations of the loop"

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
+from functools import cached_property
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,29 +113,27 @@ class LazyCoroutine(Structured, Coroutine[Any, Any, Any]):
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         self._make = make
-        self._made: Coroutine[Any, Any, Any] | None = None
 
+    @cached_property
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        return self._make()
 
     def send(self, value: Any, /) -> Any:
         """Resume."""
-        return self._coroutine().send(value)
+        return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
         """Resume with an exception."""
-        return self._coroutine().throw(*error)
+        return self._coroutine.throw(*error)
 
     def close(self) -> None:
         """Close."""
-        if self._made is not None:
-            self._made.close()
+        if "_coroutine" in vars(self):
+            self._coroutine.close()
 
     def __await__(self) -> Any:
         """Await the result."""
-        return self._coroutine().__await__()
+        return self._coroutine.__await__()
 
 
 class _IdleError(BaseException):
