@@ -96,12 +96,12 @@ class _TaskBuilder:
         self._task, self._use, self._suite = task, use, suite
         self._earlier_task = earlier
         self._warnings = list(task.warnings)
-        self._names = aligned_names(task.file.values.get("definition"))
+        self._names = aligned_names(task.entity.file.values.get("definition"))
         self._values = resolve_values(
             task.parameters, use.config, self.problems, self._fallback
         )
         filled = substitute(
-            suite.with_code_rules(task.file),
+            suite.with_code_rules(task.entity.file),
             "definition",
             Values(self._values, aligned=self._names),
             self.problems,
@@ -128,7 +128,7 @@ class _TaskBuilder:
         models = TaskModels(
             suite=self._suite,
             tested=self._use.model,
-            place=self._task.place,
+            place=self._task.entity.place,
             # With greedy decoding, all trials would be identical.
             temperature=0.0 if trials is None else 1.0,
         )
@@ -301,7 +301,7 @@ class _TaskBuilder:
         use = self._use
         config = {
             "task": use.name,
-            "key": self._task.key,
+            "key": self._task.entity.key,
             "evaluation": use.evaluation,
             "parameters": dict(self._values),
             "model": use.model,
@@ -341,7 +341,7 @@ class _TaskBuilder:
         if parameter.type == "model":
             return "" if parameter.usage == "model_under_test" else JUDGE_KEY
         if parameter.type == "dataset":
-            found = self._suite.entities.all("dataset", self._task.place.path)
+            found = self._suite.entities.all("dataset", self._task.entity.place.path)
             return found[0].key if len(found) == 1 else None
         return None
 

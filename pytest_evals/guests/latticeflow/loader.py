@@ -87,7 +87,7 @@ def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
     suite.entities.parameters.update(declared)
     options = suite.options.parameters
     given = {key: ParameterValue(options[key], OPTION) for key in declared & {*options}}
-    use = TaskUse(name=task.key, place=task.place, config=given)
+    use = TaskUse(name=entity.key, place=entity.place, config=given)
     yield assemble(task, use, suite, _no_earlier).task
 
 

@@ -29,11 +29,11 @@ from pytest_evals.guests.latticeflow.filters import Actions, excluding_action
 from pytest_evals.guests.latticeflow.metrics.measures import ScorerValue
 from pytest_evals.guests.latticeflow.metrics.reader import Trials
 from pytest_evals.guests.latticeflow.prompts.items import unwrap, wrap
-from pytest_evals.guests.latticeflow.prompts.output import SampleScore
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.guests.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
-from pytest_evals.guests.latticeflow.solvers.model_client import Models
-from pytest_evals.guests.latticeflow.solvers.python import Row, resume_from_start
+from pytest_evals.guests.latticeflow.solvers.model_client import Models, Sample
+from pytest_evals.guests.latticeflow.solvers.python import resume_from_start
 from pytest_evals.guests.latticeflow.solvers.reader import SolverParts
 from pytest_evals.guests.latticeflow.task_file import SampleRows
 
@@ -45,9 +45,15 @@ RESULT_COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
 """Columns of rows that are results of an earlier task."""
 
 
-class _SampleResult(NamedTuple):
-    rows: tuple[Row, ...]  # one, or those of a postprocessor
-    scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
+class _ScoredRow(NamedTuple):
+    """A row to score. A sample has one, or those of a postprocessor."""
+
+    sample: Sample
+    output: SolverOutput | None = None
+    scores: Mapping[str, ScorerResult] = {}  # by key of the scorer
+
+
+_Rows = Sequence[_ScoredRow]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,8 +71,8 @@ class SampleRecipe:
     """The task whose results are the samples of this one (``source: task_result``). No
     state is passed between the two. Documents of this task repeat the earlier one's
     work first; its requests are already cached or part of the same batch."""
-    _last: tuple[Record, _SampleResult] | None = field(default=None, init=False)
-    _last_solved: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
+    _last: tuple[Record, _Rows] | None = field(default=None, init=False)
+    _last_solved: tuple[Record, _Rows] | None = field(default=None, init=False)
     """Last result of ``follow_up``, reused for a record without further requests."""
 
     def is_single_round(self, models: Models) -> bool:
@@ -111,28 +117,29 @@ class SampleRecipe:
         first = _exchanges(record)
         start = partial(self._request_dialogue, record.index, record)
         if self.earlier is None and (self.solver is None or self.solver.is_declared):
-            work = yield from resumed(start(), first)
+            rows = yield from resumed(start(), first)
         else:  # user coroutines may await responses, here or in the earlier task
-            work = yield from resume_from_start(start, first)
+            rows = yield from resume_from_start(start, first)
         if self.trials is None and not any(one.models for one in self.scorers):
-            self._last_solved = (record, work.rows)
+            self._last_solved = (record, rows)
 
     def score(self, record: Record) -> tuple[Score, ...]:
         """Return a score for each metric value that the sample has. Raises
         ``DocumentError`` if it could not be solved."""
-        work = self._work(record)
-        counted = self._counted_rows(record, work)
-        found = [self._score(one, work, counted) for one in self.values]
+        rows = self._scored_rows(record)
+        counted, answer = self._counted_rows(rows), _answer(rows)
+        found = [self._score(one, counted, answer) for one in self.values]
         scores = (one for one in found if one is not None)
-        return (*scores, *self._stored_scores(work))
+        return (*scores, *self._stored_scores(rows))
 
-    def _stored_scores(self, work: _SampleResult) -> Iterator[Score]:
+    def _stored_scores(self, rows: _Rows) -> Iterator[Score]:
         """Yield all values of each scorer, for reports; they are not aggregated."""
-        for key, found in work.scores.items():
+        for key in rows[0].scores if rows else ():
+            found = [row.scores[key] for row in rows]
             ones = [one for one in found if isinstance(one, SampleScore)]
             if not ones:
-                fault = next(iter(found), "")
-                yield Score(metric=f"{SCORES_PREFIX}{key}", unscored=f"{key}: {fault}")
+                message = f"{key}: {found[0]}"
+                yield Score(metric=f"{SCORES_PREFIX}{key}", unscored=message)
                 continue
             values = [unwrap(one.values) for one in ones]
             kept = [unwrap(one.metadata) for one in ones]
@@ -147,47 +154,43 @@ class SampleRecipe:
 
     def exclude(self, record: Record) -> str:
         """Return the key of the action that excludes the sample, or an empty string."""
-        work = self._work(record)
-        keys = [self._excluding_key(work, n) for n in range(len(work.rows))]
+        keys = [self._excluding_key(row) for row in self._scored_rows(record)]
         return keys[0] if keys and all(keys) else ""
 
     def _request_dialogue(
         self, index: int, record: Record | None = None
-    ) -> Dialogue[_SampleResult]:
+    ) -> Dialogue[_Rows]:
         scorers = [one for one in self.scorers if one.models]
         return self._dialogue(index, scorers, record)
 
-    def _work(self, record: Record) -> _SampleResult:
-        """Return the result of a record; scoring and exclusion share it."""
+    def _scored_rows(self, record: Record) -> _Rows:
+        """Return the rows of a record; scoring and exclusion share them."""
         if self._last is not None and _is_same(self._last[0], record):
             return self._last[1]
         solved = self._last_solved
         if solved is not None and _is_same(solved[0], record):
-            work = replayed(self._score_rows(solved[1], self.scorers), ())
+            rows = replayed(self._score_rows(solved[1], self.scorers), ())
         else:
             dialogue = self._dialogue(record.index, self.scorers, record)
-            work = replayed(dialogue, _exchanges(record))
-        self._last = (record, work)
-        return work
+            rows = replayed(dialogue, _exchanges(record))
+        self._last = (record, rows)
+        return rows
 
     def as_sample(self, number: int) -> Dialogue[Mapping[str, Any]]:
         """Return the result of a sample as a sample of a later task: all of
         ``RESULT_COLUMNS``, errors included. ``number``: position among the samples."""
         index = self.rows.positions[number]
-        errors, scores = list[dict[str, str]](), dict[str, ScorerResult]()
-        solver_output = None
+        errors, values, solver_output = list[dict[str, str]](), {}, None
         try:
-            work = yield from self._dialogue(index, self.scorers)
+            (scored,) = yield from self._dialogue(index, self.scorers)
         except DocumentError as error:
             errors.append({"stage": "solver", "message": str(error)})
-        else:
-            scores = {key: found[0] for key, found in work.scores.items() if found}
-            output = work.rows[0].output if work.rows else None
-            if output is not None:  # by the names that both versions of the format use
-                views = {"output": output.output, "messages": output.messages}
-                solver_output = {**output.to_dict(), **views}
-        values = {}
-        for key, one in scores.items():
+            scored = _ScoredRow({})
+        output = scored.output
+        if output is not None:  # by the names that both versions of the format use
+            views = {"output": output.output, "messages": output.messages}
+            solver_output = {**output.to_dict(), **views}
+        for key, one in scored.scores.items():
             if isinstance(one, SampleScore):
                 values[key] = one.to_dict()
             else:
@@ -206,7 +209,7 @@ class SampleRecipe:
 
     def _dialogue(
         self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
-    ) -> Dialogue[_SampleResult]:
+    ) -> Dialogue[_Rows]:
         sample: Mapping[str, Any] = self.rows.sample(index)
         if record is not None and any(one.score_samples is not None for one in scorers):
             read_all(record.doc.row)  # these identify samples by object identity
@@ -218,31 +221,30 @@ class SampleRecipe:
         return (yield from self._score_rows(rows, scorers))
 
     def _score_rows(
-        self, rows: Sequence[Row], scorers: Sequence[SampleScorer]
-    ) -> Dialogue[_SampleResult]:
-        if self.solver is not None and not rows:
-            return _SampleResult((), {})
-        works = [
-            _or_error(one.dialogue(row.sample, row.output))
-            for one in scorers
-            for row in rows
+        self, rows: _Rows, scorers: Sequence[SampleScorer]
+    ) -> Dialogue[_Rows]:
+        flat = yield from together(
+            [
+                _or_error(one.dialogue(row.sample, row.output))
+                for one in scorers
+                for row in rows
+            ]
+        )
+        keys = [one.key for one in scorers]
+        scored = [
+            row._replace(scores=dict(zip(keys, flat[n :: len(rows)], strict=True)))
+            for n, row in enumerate(rows)
         ]
-        flat = yield from together(works)
-        n = len(rows)
-        scores = {
-            one.key: tuple(flat[i * n : (i + 1) * n]) for i, one in enumerate(scorers)
-        }
-        if self.trials is not None:
-            scores = {
-                key: (self._aggregate_trials(ones),) for key, ones in scores.items()
-            }
-            rows = rows[-1:]
-        return _SampleResult(tuple(rows), scores)
+        if self.trials is None or not scored:
+            return scored
+        found = {key: [row.scores[key] for row in scored] for key in keys}
+        scores = {key: self._aggregate_trials(ones) for key, ones in found.items()}
+        return [scored[-1]._replace(scores=scores)]
 
-    def _solve(self, sample: Mapping[str, Any], index: int) -> Dialogue[Sequence[Row]]:
+    def _solve(self, sample: Sample, index: int) -> Dialogue[_Rows]:
         """Return the rows to score: one per trial, or those of a postprocessor."""
         if self.solver is None:
-            return [Row(sample, None)]  # type: ignore[arg-type]
+            return [_ScoredRow(sample)]
         n = self.trials.n if self.trials is not None else 1
         solve, postprocess = self.solver.solve, self.solver.postprocess
         solving = together([solve(sample, trial) for trial in range(n)])
@@ -251,8 +253,8 @@ class SampleRecipe:
             solving = _in_conversation(solving, f"{self.task}[{self.rows.id(index)}]")
         outputs = yield from solving
         if postprocess is None:
-            return [Row(sample, output) for output in outputs]
-        return [row for one in outputs for row in postprocess(sample, one)]
+            return [_ScoredRow(sample, output) for output in outputs]
+        return [_ScoredRow(*row) for one in outputs for row in postprocess(sample, one)]
 
     def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
         assert self.trials is not None
@@ -261,39 +263,31 @@ class SampleRecipe:
         except DocumentError as error:
             return error
 
-    def _counted_rows(self, record: Record, work: _SampleResult) -> Sequence[int]:
+    def _counted_rows(self, rows: _Rows) -> _Rows:
         """Return the rows that no action excludes; all rows if an action excludes the
         whole sample or fails."""
-        every = range(len(work.rows))
-        if len(work.rows) < 2 or not self.actions:
-            return every
+        if len(rows) < 2:
+            return rows
         try:
-            return [n for n in every if not self._excluding_key(work, n)] or every
+            return [row for row in rows if not self._excluding_key(row)] or rows
         except DocumentError:
-            return every
+            return rows
 
-    def _excluding_key(self, work: _SampleResult, row: int) -> str:
-        if not self.actions:
-            return ""
+    def _excluding_key(self, row: _ScoredRow) -> str:
         scores = {
             key: one.values
-            for key, found in work.scores.items()
-            for one in found[row : row + 1]
+            for key, one in row.scores.items()
             if isinstance(one, SampleScore)
         }
-        sample, output = work.rows[row]
-        variables: dict[str, Any] = {"sample": sample, "scores": scores}
-        if output is not None:
-            variables["solver_output"] = output
+        variables: dict[str, Any] = {"sample": row.sample, "scores": scores}
+        if row.output is not None:
+            variables["solver_output"] = row.output
         return excluding_action(self.actions, variables)
 
-    def _score(
-        self, number: ScorerValue, work: _SampleResult, counted: Sequence[int]
-    ) -> Score | None:
+    def _score(self, number: ScorerValue, rows: _Rows, answer: str) -> Score | None:
         name = number.how.name
-        found = work.scores.get(number.scorer, ())
         try:
-            scores = [_valid(found[row]) for row in counted if row < len(found)]
+            scores = [_valid(row.scores[number.scorer]) for row in rows]
             read = [number.read(one) for one in scores]
         except DocumentError as error:
             return Score(metric=name, unscored=f"{number.scorer}: {error}")
@@ -304,7 +298,7 @@ class SampleRecipe:
             metric=name,
             value=values if self.makes_rows else values[0],
             correct=all(v == 1 for v in values) if number.is_correctness else None,
-            answer=_answer(work),
+            answer=answer,
         )
 
     @property
@@ -358,8 +352,8 @@ def _is_same(one: Record, other: Record) -> bool:
     )
 
 
-def _answer(work: _SampleResult) -> str:
-    output = work.rows[-1].output if work.rows else None
+def _answer(rows: _Rows) -> str:
+    output = rows[-1].output if rows else None
     try:
         return output.answer if output is not None else ""
     except DocumentError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from threading import Lock
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from pytest_evals.data.rows import (
     row_sizes,
     selection,
 )
-from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError, suggestion
 from pytest_evals.guests.latticeflow.entities import Entity
 from pytest_evals.guests.latticeflow.fields import Keys
@@ -50,18 +49,15 @@ _ENTITY_TYPES = ("model", "dataset")
 _TYPES = ("benchmark_task", "system_task")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntity:
+class TaskEntity(NamedTuple):
     """A task."""
 
-    key: str
+    entity: Entity  # before substitution
     tags: tuple[str, ...]  # as names of pytest markers
     parameters: tuple[Parameter, ...]
-    file: YamlFile  # before substitution
-    place: Place
+    warnings: tuple[str, ...]
     is_system: bool
     lacks_dataset: bool
-    warnings: tuple[str, ...] = ()
 
 
 def read_task(entity: Entity) -> TaskEntity:
@@ -69,7 +65,7 @@ def read_task(entity: Entity) -> TaskEntity:
     definition; those of the definition are reported when its parameters have values."""
     warnings: list[str] = list(entity.file.warnings)
     top = Keys(entity.file, [])
-    key = top.header("a task", ("key", "display_name", "description"))
+    top.header("a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
             fix = f"tasks may contain {', '.join(_ML_TASKS)}"
@@ -89,16 +85,10 @@ def read_task(entity: Entity) -> TaskEntity:
     if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
         dataset = Parameter(DATASET_KEY, "dataset", entity.place, any_text)
         parameters = (*parameters, dataset)
-    return TaskEntity(
-        key=key,
-        tags=tuple(marker(tag) for tag in entity.file.values.get("tags") or ()),
-        parameters=parameters,
-        file=entity.file,
-        place=entity.place,
-        is_system=kind == "system_task",
-        lacks_dataset=lacks_dataset,
-        warnings=tuple(warnings),
-    )
+    tags = tuple(marker(tag) for tag in entity.file.values.get("tags") or ())
+    is_system = kind == "system_task"
+    notes = tuple(warnings)
+    return TaskEntity(entity, tags, parameters, notes, is_system, lacks_dataset)
 
 
 def marker(tag: str) -> str:
