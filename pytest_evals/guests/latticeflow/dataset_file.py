@@ -26,6 +26,7 @@ from pytest_evals.guests.latticeflow.tables import ID, Rows
 _TABLES = (".csv", ".jsonl")
 _TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
 _ORIGINS = ("source", "generator_specification", "file_path")
+_LOCAL = "{type: local, file_path: ./rows.jsonl}"
 _BOTH = "source, generator_specification and file_path"
 
 
@@ -81,23 +82,19 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
     if len(given) != 1:
         listed = f", not {' and '.join(given)}" if given else ""
         message = f"a dataset needs exactly one of {_BOTH}{listed}"
-        fix = "source: {type: local, file_path: ./rows.jsonl}"
-        top.problem(given[-1] if given else "key", message, fix)
+        top.problem(given[-1] if given else "key", message, f"source: {_LOCAL}")
     if "generator_specification" in given:
         load = _generated(top)
     elif "source" in given:
-        section = top.section("source")
-        if section is not None:
-            filters = [read_filter(entry) for entry in section.entries("filters")]
-            kind = section.values.get("type")
-            if kind in _TRACES:
-                message = (
-                    f"source type {kind!r} imports from another service, which is "
-                )
-                fix = "export the traces to JSONL and use type: local"
-                section.problem("type", f"{message}not supported", fix)
-            else:
-                load = section.typed("source type", "a source", _SOURCES)
+        section = top.required_section("source", _LOCAL)
+        filters = [read_filter(entry) for entry in section.entries("filters")]
+        kind = section.values.get("type")
+        if kind in _TRACES:
+            message = f"source type {kind!r} imports from another service, which is "
+            fix = "export the traces to JSONL and use type: local"
+            section.problem("type", f"{message}not supported", fix)
+        else:
+            load = section.typed("source type", "a source", _SOURCES)
     elif "file_path" in given:  # deprecated
         load = _local(top)
     top.finish("a dataset")
@@ -105,75 +102,64 @@ def _read(entity: Entity) -> tuple[Load, Sequence[SampleFilter]]:
     return load, filters
 
 
-def _local(section: Keys) -> Load | None:
+def _local(section: Keys) -> Load:
     path, place = _path(section, "file_path"), section.place("file_path")
-    if path is None:
-        return None
-    if path.suffix.lower() not in _TABLES:
+    if path.name and path.suffix.lower() not in _TABLES:
         message = f"file_path: {path.name!r} must end in .csv or .jsonl"
         section.problem("file_path", message, "file_path: ./rows.jsonl")
     return lambda loading: tables.table_rows(path, place, typed=loading.typed)
 
 
-def _path(section: Keys, key: str) -> Path | None:
+def _path(section: Keys, key: str) -> Path:
     text = section.required_name(key, "./data")
     if not text:
-        return None
+        return Path()
     path = section.place(key).path.parent / os.path.expanduser(text)
     return Path(os.path.normpath(path))
 
 
-def _folder(section: Keys) -> Load | None:
+def _folder(section: Keys) -> Load:
     path, place = _path(section, "directory_path"), section.place("directory_path")
     extension = section.text("extension").removeprefix(".").lower()
-    if path is None:
-        return None
     return lambda _loading: tables.folder_rows(path, extension, place)
 
 
-def _url(section: Keys) -> Load | None:
+def _url(section: Keys) -> Load:
     url = section.required_name("url", "https://example.org/rows.jsonl")
     place = section.place("url")
-    if not url:
-        return None
-    if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
+    if url and PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
         message = f"url: the path of {url!r} does not end in .csv or .jsonl"
         section.problem("url", message)
     return lambda loading: tables.download(url, place, typed=loading.typed)
 
 
-def _hub(section: Keys) -> Load | None:
+def _hub(section: Keys) -> Load:
     path = section.required_name("path", "org/name")
     split = section.required_name("split", "test")
     arguments = section.take("load_dataset_kwargs", dict, {})
     if "split" in arguments:
         message = "load_dataset_kwargs must not contain split"
         section.problem("load_dataset_kwargs", message, f"split: {arguments['split']}")
-    if not path or not split:
-        return None
     places = section.place("path"), section.place("split")
     load = partial(tables.hub_rows, path, split, arguments, places)
     return lambda loading: load(loading.base)
 
 
-def _generated(top: Keys) -> Load | None:
-    section = top.section("generator_specification")
-    if section is None:
-        return None
+def _generated(top: Keys) -> Load:
+    fix = "{dataset_generator_key: my-generator, …}"
+    section = top.required_section("generator_specification", fix)
     generator = section.required_name("dataset_generator_key", "my-generator")
     section.need("num_samples", "10")
     n = section.whole("num_samples", 1, 1)
     section.need("dataset_generator_config", "{}")
     config = section.take("dataset_generator_config", dict, {})
     section.close("generator_specification")
-    if not generator:
-        return None
     place = section.place("dataset_generator_key")
     source = GeneratedSource(generator, n, config, section, place)
     return lambda loading: loading.generate(source)
 
 
-_SOURCES: Mapping[str, Callable[[Keys], Load | None]] = {
+_SOURCES: Mapping[str, Callable[[Keys], Load]] = {
     "local": _local,
     "folder": _folder,
     "url": _url,

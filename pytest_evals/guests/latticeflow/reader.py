@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,14 @@ class Environment:
     def __init__(self, base: Path | None) -> None:
         self.n_files = 0  # files read through references
         self._base = base
-        self._file: dict[str, str] | None = None
 
     def get(self, name: str) -> str | None:
         """Return the value of a variable, or ``None``."""
-        if name in os.environ:
-            return os.environ[name]
-        if self._file is None:
-            self._file = dict(_dotenv(self._base)) if self._base is not None else {}
-        return self._file.get(name)
+        return os.environ[name] if name in os.environ else self._file.get(name)
+
+    @cached_property
+    def _file(self) -> Mapping[str, str]:
+        return {} if self._base is None else _dotenv(self._base)
 
 
 def _dotenv(base: Path) -> Mapping[str, str]:
@@ -318,20 +318,18 @@ class Values:
         return _PLACEHOLDER.sub(as_text, text)
 
     def _value(self, match: re.Match[str]) -> Any:
-        name = match["name"]
-        if match["root"] == "config":
-            if name not in self.config:
-                message = unknown_name("parameter", name, self.config)
-                raise ValueError(f"<< config.{name} >>: {message}")
-            return self.config[name]
-        if self._secret is None:
-            where = "secrets are allowed only in models, adapters and generators"
-            raise ValueError(f"<< secrets.{name} >>: {where}")
-        found = self._secret(name)
-        if found is None:
+        root, name = match["root"], match["name"]
+        if root == "config":
+            if name in self.config:
+                return self.config[name]
+            message = unknown_name("parameter", name, self.config)
+        elif self._secret is None:
+            message = "secrets are allowed only in models, adapters and generators"
+        elif (found := self._secret(name)) is not None:
+            return found
+        else:
             message = f"unknown secret; set the environment variable {name}"
-            raise ValueError(f"<< secrets.{name} >>: {message}")
-        return found
+        raise ValueError(f"<< {root}.{name} >>: {message}")
 
 
 def substitute(
