@@ -89,6 +89,8 @@ def _with_final_name(one: ScorerValue, prefix: str, taken: Counter[str]) -> Metr
     return replace(one.how, name=name, several=prefixed)
 
 
+_CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
+"""Scores that mark an answer as correct."""
 _LESS_IS_BETTER = frozenset((
     "hallucination", "noise_sensitivity_in_irrelevant", "noise_sensitivity_in_relevant",
     "num_required_calls_not_made", "num_unrequired_calls", "unparsable",
@@ -126,6 +128,7 @@ class Column(NamedTuple):
     missing: str  # message if no sample has a value
     invalid: InvalidMessage = _invalid_count
     higher_is_better: bool | None = None
+    field: str = ""  # name of the score, if it is one
 
 
 def column_of(field: str) -> Column:
@@ -138,7 +141,7 @@ def column_of(field: str) -> Column:
         return value if number is None else number
 
     invalid = _invalid(f"the score {field!r}")
-    return Column(read, missing_message(field), invalid, _direction(field))
+    return Column(read, missing_message(field), invalid, _direction(field), field)
 
 
 def _measure(
@@ -156,7 +159,7 @@ def _measure(
         closed=True,
         **more,
     )
-    return ScorerValue(name=name, read=column.read, how=how)
+    return ScorerValue(name=name, read=column.read, how=how, field=column.field)
 
 
 def mean_measure(name: str, column: Column, span: Span = ANYTHING) -> ScorerValue:
@@ -175,11 +178,12 @@ def mean_measure(name: str, column: Column, span: Span = ANYTHING) -> ScorerValu
         numbers = _numbers(values, column.invalid)
         if len(numbers) != len(values):
             return _estimate(totals(values))
-        found = plain.aggregate(numbers)
-        assert isinstance(found, Estimate), "a mean is one number"
-        return found
+        average = plain.aggregate(numbers)
+        assert isinstance(average, Estimate), "a mean is one number"
+        return average
 
-    return _measure(name, column, mean, is_mean=True, totals=totals, span=span)
+    found = _measure(name, column, mean, is_mean=True, totals=totals, span=span)
+    return replace(found, is_correctness=column.field in _CORRECT)
 
 
 def number_measure(

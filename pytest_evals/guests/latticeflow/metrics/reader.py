@@ -79,7 +79,8 @@ def binary(
 
 def _accuracy(is_hit: Read, missing: str) -> ScorerValue:
     column = Column(is_hit, missing, higher_is_better=True)
-    return measures.mean_measure("accuracy", column, SHARE)
+    accuracy = measures.mean_measure("accuracy", column, SHARE)
+    return replace(accuracy, is_correctness=True)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
@@ -103,10 +104,6 @@ def _pair(score: SampleScore, gold: str, predicted: str) -> Pair | None:
     return None if expected is None or answer is None else (str(expected), str(answer))
 
 
-_CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
-"""Scores that mark an answer as correct."""
-_SCALED = ("max", "mean", "min")
-"""Metrics on the same scale as the score that they aggregate."""
 Reader = Callable[[Keys, str], list[ScorerValue]]
 """Keys and key of a metric → its values."""
 
@@ -118,12 +115,7 @@ def means_of(scores: Sequence[str]) -> tuple[ScorerValue, ...]:
     """Return the means of scores, as default metrics."""
     names = {name: "accuracy" if name == "is_correct" else name for name in scores}
     return tuple(
-        replace(
-            measures.mean_measure(name, measures.column_of(field)),
-            metric=name,
-            field=field,
-            is_correctness=field in _CORRECT,
-        )
+        replace(measures.mean_measure(name, measures.column_of(field)), metric=name)
         for field, name in names.items()
     )
 
@@ -147,13 +139,7 @@ def read_metrics(section: Keys, warnings: list[str]) -> tuple[ScorerValue, ...]:
                 f"this one is named {key!r}"
             )
         keys.add(key)
-        field = str(entry.values.get("field")) if kind in _SCALED else ""
-        for one in found:
-            by_labels = one.name == "accuracy" and str(kind).endswith("-classification")
-            is_correctness = (kind == "mean" and field in _CORRECT) or by_labels
-            values.append(
-                replace(one, metric=key, field=field, is_correctness=is_correctness)
-            )
+        values += [replace(one, metric=key) for one in found]
     return tuple(values)
 
 
@@ -179,7 +165,7 @@ def _extreme(which: Callable[[Sequence[float]], float]) -> Reader:
 
 def _standard_deviation(name: str, column: Column) -> ScorerValue:
     # The direction of the score is not that of its deviation.
-    column = column._replace(higher_is_better=None)
+    column = column._replace(higher_is_better=None, field="")
     return measures.number_measure(name, column, _deviation)
 
 
@@ -284,10 +270,8 @@ def _python(entry: Keys, key: str) -> list[ScorerValue]:
         scores = [SampleScore(*one) for one in measures.flatten(values)]
         return function.read(lambda given: _estimates(given, function), scores)
 
-    def read(score: SampleScore) -> list[Any]:
-        return [score.values, score.metadata]
-
-    column = Column(read, "no sample has scores")
+    missing = "no sample has scores"
+    column = Column(lambda score: [score.values, score.metadata], missing)
     return [measures.named_values_measure(key, column, several)]
 
 
@@ -327,16 +311,8 @@ class Aggregator:
 
     score: str
     function: str  # one of FUNCTIONS
+    result: str  # name of the result: is_correct.pass@3
     k: int = 1  # attempts of pass@k and pass^k; may exceed the number of trials
-    name: str = ""  # of the result; empty for score and function
-
-    @property
-    def result(self) -> str:
-        """Name of the result: ``is_correct.pass@3``."""
-        function = self.function
-        if function.startswith("pass"):
-            function = f"{function[:-1]}{self.k}"
-        return self.name or f"{self.score}.{function}"
 
     def aggregate(self, values: Sequence[float]) -> float:
         """Return the aggregate of all trials. ``pass@k`` and ``pass^k`` need values of
@@ -378,8 +354,10 @@ class Trials:
         results: dict[str, Any] = {}
         for name, values in numbers.items():
             aggregators = [one for one in self.aggregators if one.score == name]
-            for aggregator in aggregators or [Aggregator(score=name, function="mean")]:
+            for aggregator in aggregators:
                 results[aggregator.result] = aggregator.aggregate(values)
+            if not aggregators:
+                results[f"{name}.mean"] = sum(values) / len(values)
         for name, values in numbers.items():
             results.setdefault(name, sum(values) / len(values))
         metadata: Mapping[str, Any] = {"trials": [one.to_dict() for one in scores]}
@@ -404,6 +382,7 @@ def _read_aggregator(entry: Keys) -> Aggregator:
         inner.refuse("k", f"{function} does not use it")
     elif inner.need("k", "3", f"{function} needs k"):
         k = inner.whole("k", 1, 1)
-    name = inner.text("score_name")
+    ending = f"{function[:-1]}{k}" if function.startswith("pass") else function
+    result = inner.text("score_name") or f"{score}.{ending}"
     inner.close("an aggregator")
-    return Aggregator(score=score, function=function, k=k, name=name)
+    return Aggregator(score=score, function=function, k=k, result=result)

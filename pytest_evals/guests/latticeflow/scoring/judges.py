@@ -125,9 +125,8 @@ def read_labeler(section: Keys, task: ScorerContext) -> SampleScorer:
 
     form = _label_form("label", labels)
     dialogue = _read_judge(section, task, _LABELER, form, read)
-    return SampleScorer(
-        dialogue=dialogue, others=("label",), metric_values=(FREQUENCY,)
-    )
+    metrics = (FREQUENCY,)
+    return SampleScorer(dialogue=dialogue, others=("label",), metric_values=metrics)
 
 
 def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
@@ -149,9 +148,8 @@ def read_grader(section: Keys, task: ScorerContext) -> SampleScorer:
     value = {"type": "number", "minimum": minimum, "maximum": maximum}
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
     dialogue = _read_judge(section, task, _JUDGE, form, read)
-    return SampleScorer(
-        dialogue=dialogue, shares=("score",), scale=Span(minimum, maximum)
-    )
+    scale = Span(minimum, maximum)
+    return SampleScorer(dialogue=dialogue, shares=("score",), scale=scale)
 
 
 def _label_form(key: str, labels: Sequence[str]) -> _Form:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from operator import methodcaller
 
 from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
@@ -26,7 +26,6 @@ from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOu
 from pytest_evals.guests.latticeflow.scoring.scorer import (
     SampleScorer,
     ScorerContext,
-    scoring,
 )
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
@@ -56,7 +55,7 @@ def read_lighteval(section: Keys, task: ScorerContext) -> SampleScorer:
     elif section.raw("model_key") is not None and metric is not None:
         section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     if metric is None:
-        return SampleScorer(dialogue=scoring(lambda sample, output: SampleScore()))
+        return SampleScorer()
     target = reference.for_sample if reference else None
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
@@ -124,10 +123,7 @@ def _metric(section: Keys) -> TaskMetric | None:
 def _value(metric: Metric) -> ScorerValue:
     """Return a value of a metric under its own name, aggregated as elsewhere."""
     name, missing = metric.name, missing_message(metric.name)
-
-    def read(score: SampleScore) -> Any:
-        return score.get(name)
-
+    read = methodcaller("get", name)
     if metric.is_mean:
         better = metric.higher_is_better
         column = Column(read, missing, higher_is_better=better)

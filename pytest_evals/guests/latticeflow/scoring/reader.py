@@ -75,18 +75,16 @@ def read_all_samples(section: Keys, task: ScorerContext) -> SampleScorer:
         first = next(iter(samples.values()), ()) if is_aligned else samples
 
         def read(value: Any) -> Sequence[SampleScore]:
-            function.expect(
-                isinstance(value, list | tuple), "a list", value, "return […]"
-            )
-            n, fix = len(first), "return an entry for each sample, in order"
+            is_list, n = isinstance(value, list | tuple), len(first)
+            function.expect(is_list, "a list", value, "return […]")
+            fix = "return an entry for each sample, in order"
             noun = f"{n} scores, one per sample"
             function.expect(len(value) == n, noun, len(value), fix)
             return [_score(one, function) for one in value]
 
         return function.read(read, deepcopy(samples))
 
-    no_dialogue = scoring(lambda sample, output: SampleScore())  # is replaced
-    return SampleScorer(dialogue=no_dialogue, score_samples=scores)
+    return SampleScorer(score_samples=scores)
 
 
 def _score(value: Any, function: Snippet) -> SampleScore:

@@ -48,11 +48,24 @@ class ScorerContext(NamedTuple):
             section.problem("type", message)
 
 
+def scoring(score: Callable[[Sample, SolverOutput | None], SampleScore]) -> Scoring:
+    """Return the dialogue of a scorer that calls no model."""
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        yield from ()
+        return score(sample, output)
+
+    return dialogue
+
+
+_NO_SCORES = scoring(lambda sample, output: SampleScore())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleScorer:
     """One scorer of a task."""
 
-    dialogue: Scoring
+    dialogue: Scoring = _NO_SCORES
     score_samples: Callable[[Any], Sequence[SampleScore]] | None = None
     """All samples → the score of each, if that is the only way."""
     target: Callable[[Sample], str] | None = None
@@ -69,16 +82,6 @@ class SampleScorer:
     def scores(self) -> tuple[str, ...]:
         """Names of its scores; empty if a snippet returns them."""
         return (*self.shares, *self.others)
-
-
-def scoring(score: Callable[[Sample, SolverOutput | None], SampleScore]) -> Scoring:
-    """Return the dialogue of a scorer that calls no model."""
-
-    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        yield from ()
-        return score(sample, output)
-
-    return dialogue
 
 
 def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:
