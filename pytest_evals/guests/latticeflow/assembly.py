@@ -82,10 +82,7 @@ def assemble(
     builder = _TaskBuilder(task, use, suite, earlier)
     if builder.problems:  # missing values would cause follow-up errors everywhere
         raise TaskFileError(builder.problems)
-    result = builder.system() if task.is_system else builder.benchmark()
-    if builder.problems or result is None:
-        raise TaskFileError(builder.problems)
-    return result
+    return builder.system() if task.is_system else builder.benchmark()
 
 
 class _TaskBuilder:
@@ -114,11 +111,11 @@ class _TaskBuilder:
 
     def system(self) -> AssembledTask:
         task = read_system_task(self._definition, self._common())
-        self._definition.close("the definition of a system task")
+        self._definition.finish("the definition of a system task")
         task = replace(task, warnings=lambda: tuple(self._warnings))
         return AssembledTask(task=task, subjects=self._subjects(()))
 
-    def benchmark(self) -> AssembledTask | None:
+    def benchmark(self) -> AssembledTask:
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
@@ -143,9 +140,7 @@ class _TaskBuilder:
         )
         self._check_aggregators(trials, scorers)
         actions = read_actions(definition)
-        definition.close("the definition of a task")
-        if self.problems:
-            return None
+        definition.finish("the definition of a task")
         source = None if earlier is None else earlier.recipe
         if source is None:
             rows = self._rows(keys, scorers)

@@ -51,13 +51,23 @@ def generate_rows(
 ) -> Rows:
     """Return the rows that a generator's file produces for a dataset. ``secret``: name
     of a secret of that file → its value."""
-    problems: list[Problem] = []
-    definition = _definition(file, secret, source, problems)
+    outer = Keys(file, [])
+    outer.header("a generator", ("key", "display_name", "description"))
+    parameters = read_parameters(outer)
+    outer.take("secrets", dict, {})
+    place = source.section.place("dataset_generator_config")
+    given = {str(k): ParameterValue(v, place) for k, v in source.config.items()}
+    values = resolve_values(parameters, given, outer.problems, lambda _one: None)
+    outer.raw("definition")
+    outer.close("a generator")
+    filled = substitute(file, "definition", Values(values, secret), outer.problems)
+    filled_keys = Keys(filled, outer.problems)
+    definition = filled_keys.required_section("definition", "{dataset: …}")
     start, synthesizers = _start(definition, datasets), _synthesizers(definition)
     definition.one_of("type", "generator type", (_TYPE,), _TYPE)
     definition.close("the definition of a generator")
-    if problems:
-        raise TaskFileError(problems)
+    if outer.problems:
+        raise TaskFileError(outer.problems)
     try:
         rows: Iterable[Row] = start()
         for one in synthesizers:
@@ -70,25 +80,6 @@ def generate_rows(
         # Several rows of one sample share its id; drop it to number them.
         found = [{k: v for k, v in row.items() if k != ID} for row in found]
     return found
-
-
-def _definition(
-    file: YamlFile,
-    secret: Callable[[str], str | None],
-    source: GeneratedSource,
-    problems: list[Problem],
-) -> Keys:
-    outer = Keys(file, problems)
-    outer.header("a generator", ("key", "display_name", "description"))
-    parameters = read_parameters(outer)
-    outer.take("secrets", dict, {})
-    place = source.section.place("dataset_generator_config")
-    given = {str(k): ParameterValue(v, place) for k, v in source.config.items()}
-    values = resolve_values(parameters, given, problems, lambda _one: None)
-    outer.raw("definition")
-    outer.close("a generator")
-    filled = substitute(file, "definition", Values(values, secret), problems)
-    return Keys(filled, problems).required_section("definition", "{dataset: …}")
 
 
 def _start(definition: Keys, datasets: Datasets) -> Start:

@@ -121,22 +121,18 @@ def _select_split(splits: Mapping[str, Any], path: str, split: str, at: Place) -
     return found[0] if len(found) == 1 else datasets.concatenate_datasets(found)
 
 
-def folder_rows(path: Path, extension: str, place: Place) -> Rows:
-    """Return the rows of a folder; ``place`` is that of its name."""
-    if not os.path.isdir(path):
-        message = f"directory_path: folder not found: {str(Place(path))!r}"
-        fix = f"give a path relative to {place.path.name}"
-        raise TaskFileError([Problem(message, place, fix)])
-    return read_folder(path, extension)
-
-
-def read_folder(folder: Path, extension: str = "") -> Rows:
+def folder_rows(folder: Path, extension: str, place: Place) -> Rows:
     """Return a row for each text file of a folder and its subfolders. ``extension``:
-    without a dot, in lower case; empty for all files except PDFs.
+    without a dot, in lower case; empty for all files except PDFs. ``place`` is that of
+    the folder's name.
 
     Columns are ``sample_id`` (SHA-256 of the bytes), ``file_name`` and ``content``.
     YAML front matter between ``---`` lines adds columns and is not part of the content.
     """
+    if not os.path.isdir(folder):
+        message = f"directory_path: folder not found: {str(Place(folder))!r}"
+        fix = f"give a path relative to {place.path.name}"
+        raise TaskFileError([Problem(message, place, fix)])
     selected = [
         path
         for path in folder.rglob("*")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.guests.latticeflow.tables import read_csv, read_folder
+from pytest_evals.errors import Place
+from pytest_evals.guests.latticeflow.tables import folder_rows, read_csv
 
 CSV = Path("x.csv")
 
@@ -56,7 +57,7 @@ def test_a_folder_gives_a_row_for_each_text_file(tmp_path: Path) -> None:
     (tmp_path / "a.TXT").write_text("---\n: broken: [\n---\ntext")
     (tmp_path / "sub" / "c.md").write_text("c")
     (tmp_path / "d.pdf").write_bytes(b"%PDF")
-    rows = read_folder(tmp_path)
+    rows = folder_rows(tmp_path, "", Place(CSV))
     assert [row["file_name"] for row in rows] == ["a.TXT", "b.md", "c.md"]
     assert rows[0]["content"] == "---\n: broken: [\n---\ntext"
     digest = hashlib.sha256((tmp_path / "b.md").read_bytes()).hexdigest()
@@ -66,4 +67,7 @@ def test_a_folder_gives_a_row_for_each_text_file(tmp_path: Path) -> None:
         "sample_id": digest,
         "file_name": "b.md",
     }
-    assert [row["file_name"] for row in read_folder(tmp_path, "md")] == ["b.md", "c.md"]
+    assert [row["file_name"] for row in folder_rows(tmp_path, "md", Place(CSV))] == [
+        "b.md",
+        "c.md",
+    ]
