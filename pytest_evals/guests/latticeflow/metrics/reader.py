@@ -20,7 +20,7 @@ from pytest_evals.guests.latticeflow.fields import Keys, unique_name
 from pytest_evals.guests.latticeflow.metrics import measures
 from pytest_evals.guests.latticeflow.metrics.measures import Column, Read, ScorerValue
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore
-from pytest_evals.guests.latticeflow.snippets import Snippet, snippet_of
+from pytest_evals.guests.latticeflow.snippets import snippet_of
 from pytest_evals.scorers.metric_value import plain
 
 Pair = tuple[str, str]  # Expected and predicted label
@@ -266,24 +266,22 @@ def _multiclass(entry: Keys, key: str) -> list[ScorerValue]:
 def _python(entry: Keys, key: str) -> list[ScorerValue]:
     function = snippet_of(entry, "compute_metrics_snippet", "compute_metrics")
 
+    def read(given: Any) -> dict[str, Estimate]:
+        given, fix = plain(given), 'return {"my_number": 0.5}'
+        function.expect(isinstance(given, Mapping), "numbers by name", given, fix)
+        for name, value in given.items():
+            if not isinstance(name, str) or measures.number_of(value) is None:
+                message = f"must return numbers, not {name!r}: {value!r:.80}"
+                raise function.invalid_return(message, fix)
+        return {name: Estimate(float(value)) for name, value in given.items()}
+
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
         scores = [SampleScore(*one) for one in measures.flatten(values)]
-        return function.read(lambda given: _estimates(given, function), scores)
+        return function.read(read, scores)
 
     missing = "no sample has scores"
     column = Column(lambda score: [score.values, score.metadata], missing)
     return [measures.named_values_measure(key, column, several)]
-
-
-def _estimates(given: Any, function: Snippet) -> dict[str, Estimate]:
-    given = plain(given)
-    fix = 'return {"my_number": 0.5}'
-    function.expect(isinstance(given, Mapping), "numbers by name", given, fix)
-    for name, value in given.items():
-        if not isinstance(name, str) or measures.number_of(value) is None:
-            message = f"must return numbers, not {name!r}: {value!r:.80}"
-            raise function.invalid_return(message, fix)
-    return {name: Estimate(float(value)) for name, value in given.items()}
 
 
 _POSITIVES, _NEGATIVES = "num_false_positives_field", "num_false_negatives_field"

@@ -23,10 +23,7 @@ from pytest_evals.guests.latticeflow.metrics.measures import (
     missing_message,
 )
 from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.guests.latticeflow.scoring.scorer import (
-    SampleScorer,
-    ScorerContext,
-)
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Sample,

@@ -35,11 +35,7 @@ from pytest_evals.guests.latticeflow.prompts.output import (
     SolverTrace,
 )
 from pytest_evals.guests.latticeflow.prompts.trace import Trace
-from pytest_evals.guests.latticeflow.snippets import (
-    Snippet,
-    no_running_loop,
-    snippet_of,
-)
+from pytest_evals.guests.latticeflow.snippets import no_running_loop, snippet_of
 from pytest_evals.guests.latticeflow.solvers.model_client import (
     ModelClient,
     Models,
@@ -275,26 +271,22 @@ def read_postprocessor(section: Keys) -> Postprocess | None:
     function = snippet_of(inner, "postprocess_snippet", "postprocess")
     inner.close("a postprocessor")
 
-    def rows(sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
-        return function.read(
-            lambda given: _rows(given, function), deepcopy(dict(sample)), output
-        )
+    def read(result: Any) -> tuple[Row, ...]:
+        fix = "return [(sample, solver_output)]"
+        function.expect(isinstance(result, list | tuple), "a list", result, fix)
+        rows = []
+        for pair in result:
+            is_pair = isinstance(pair, list | tuple) and len(pair) == 2
+            function.expect(is_pair, "pairs of sample and output", pair, fix)
+            sample, output = pair
+            is_mapping = isinstance(sample, Mapping)
+            function.expect(is_mapping, "a mapping as sample", sample, fix)
+            try:
+                output = _as_output(output) or SolverOutput(trace=output)
+            except DocumentError as error:
+                message = f"must return a valid output: {error}"
+                raise function.invalid_return(message) from None
+            rows.append(Row(sample, output))
+        return tuple(rows)
 
-    return rows
-
-
-def _rows(result: Any, function: Snippet) -> tuple[Row, ...]:
-    fix = "return [(sample, solver_output)]"
-    function.expect(isinstance(result, list | tuple), "a list", result, fix)
-    rows = []
-    for pair in result:
-        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
-        function.expect(is_pair, "pairs of sample and output", pair, fix)
-        sample, output = pair
-        function.expect(isinstance(sample, Mapping), "a mapping as sample", sample, fix)
-        try:
-            rows.append(Row(sample, _as_output(output) or SolverOutput(trace=output)))
-        except DocumentError as error:
-            message = f"must return a valid output: {error}"
-            raise function.invalid_return(message) from None
-    return tuple(rows)
+    return lambda sample, output: function.read(read, deepcopy(dict(sample)), output)
