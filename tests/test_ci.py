@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_every_direct_dependency_but_torch_is_installed_at_its_lower_bound():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = [*project["dependencies"]]

@@ -120,6 +120,7 @@ def test_power_counts_more_flips_than_the_plan_assumed():
     assert needed == pytest.approx(1854, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counts", "keys"),
     [((200, 0, 1), {}), ((100, 4, 4), {}), ((200, 4, 4), {"max_drop": 0.01})],
@@ -185,6 +186,7 @@ def test_over_benchmark_uses_the_flip_rate_between_two_runs():
     assert "the noise between runs is unknown" in unknown.reason
 
 
+@pytest.mark.slow
 def test_other_scores_between_0_and_1_have_the_limits_of_bounded_changes():
     """Changes are between -1 and 1. Simulated: the values and one pseudo-value at the
     end of the range weigh as much as exponential draws."""

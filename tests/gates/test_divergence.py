@@ -50,6 +50,7 @@ def test_a_distribution_does_not_diverge_from_itself():
     assert least_divergence(top(p, 5), top(p, 5)) == 0
 
 
+@pytest.mark.slow
 def test_the_bound_never_exceeds_the_divergence():
     generator = np.random.default_rng(2)
     for _ in range(3000):

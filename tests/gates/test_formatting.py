@@ -25,6 +25,7 @@ def test_numbers_are_short(value, shown):
     assert figure(value) == shown
 
 
+@pytest.mark.slow
 @given(
     st.floats(-1e9, 1e9),
     st.decimals(-1000, 1000, places=4),

@@ -78,6 +78,7 @@ def test_bound_from_above_mirrors_the_bound_from_below(right, percent, confidenc
     assert below.outcome is above.outcome
 
 
+@pytest.mark.slow
 def test_an_unchanged_model_at_the_threshold_rarely_fails():
     """The probability that a model with 75% fails ``min: 75%`` on 200 other documents,
     by the binomial distribution over all outcomes."""

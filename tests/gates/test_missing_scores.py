@@ -288,6 +288,7 @@ COMPLETIONS_BETWEEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "old", "keys"), COMPLETIONS_BETWEEN)
 def test_a_group_is_invalid_if_any_completion_has_another_verdict(tasks, old, keys):
     """Also one between the extremes, at which both verdicts are the same."""

@@ -51,6 +51,7 @@ def test_a_perplexity_is_bounded_from_above():
     assert (same.outcome, worse.outcome) == ("passed", "failed")
 
 
+@pytest.mark.slow
 def test_recovery_is_a_fraction_of_the_reference():
     gate = {"reference": 0.8, "reference_n": 100_000, "recovery": 0.9}
     assert judge_gate(gate, scores(3900, 5000)).outcome == "passed"

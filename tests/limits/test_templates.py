@@ -301,6 +301,7 @@ def test_limits_are_those_of_one_rendering() -> None:
         assert len(template.render({})) == 488_885
 
 
+@pytest.mark.slow
 def test_a_long_document_is_not_limited_as_a_bomb() -> None:
     row = {"t": "word " * 10**6, "l": ["line"] * 10**5}
     text = "{{ t|trim }}{{ t.replace('word', 'words') }}{{ t[:100]|upper }}"

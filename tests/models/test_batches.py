@@ -85,6 +85,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
         list(in_batches([1], [1], run, BatchBudget(9)))
 
 
+@pytest.mark.slow
 def test_a_model_that_runs_out_of_memory_still_answers_requests_that_fit(
     saved_model, opened, ask, monkeypatch
 ):

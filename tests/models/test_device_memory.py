@@ -171,6 +171,7 @@ def test_a_gpu_may_be_named_without_its_index(monkeypatch):
     assert seen == [torch.device("cuda:2")]
 
 
+@pytest.mark.slow
 def test_a_thread_that_wakes_for_the_device_gets_the_interpreter_sooner():
     """The median of its delays while another thread runs Python without a pause."""
 

@@ -135,6 +135,7 @@ def test_prompts_with_a_secret_are_not_kept(opened, tmp_path):
     assert not encoded_files(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_least_recently_used_files_are_deleted(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "MOST_BYTES", 80_000)
     files = EncodedFiles(tmp_path)

@@ -113,6 +113,7 @@ def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     assert set(names.values()) == {"CachedDecoder"}
 
 
+@pytest.mark.slow
 def test_generating_without_a_cache_is_reported(opened, ask):
     model, other = (opened(kind, batch_tokens=64) for kind in ("rwkv", "mistral"))
     assert model.notes == ()

@@ -252,6 +252,7 @@ def test_settings_in_the_form_of_transformers_4_are_read(folder, tmp_path):
     assert torch.equal(outputs(ours.model)[0], outputs(theirs.model)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tied", "qwen 3"])
 def test_beam_search_gives_the_texts_of_transformers(name, folder):
     requests = [

@@ -95,6 +95,7 @@ def body_of(model):
     return model._engine._model.base_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral", "mamba"])
 @pytest.mark.parametrize(
     "arguments",

@@ -155,6 +155,7 @@ def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_a
             assert response.greedy is greedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [8, 512])
 def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_a_time(
     width, models, monkeypatch

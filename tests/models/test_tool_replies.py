@@ -424,6 +424,7 @@ def test_replies_that_cannot_be_read_stay_text_with_a_note(tmp_path):
     model.close()
 
 
+@pytest.mark.slow
 def test_a_template_that_ignores_tools_is_an_error(tmp_path):
     chat = [{"role": "user", "content": "Pay 4."}]
     model = open_model(parse_spec(saved_script(tmp_path, PLAIN, "Paid.", chat)))

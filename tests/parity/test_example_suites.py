@@ -130,6 +130,7 @@ def test_the_lighteval_module_gives_the_numbers_of_the_lm_eval_suite(
             assert numbers[metric] == pytest.approx(value, rel=1e-4), metric
 
 
+@pytest.mark.slow
 def test_a_broken_engine_fails_the_gates_of_the_module_of_lighteval(example_suites):
     found = _of_lighteval(example_suites, Constant())
     assert all(verdict.is_red for verdict in found.verdicts)

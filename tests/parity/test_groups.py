@@ -57,6 +57,7 @@ def test_the_same_tasks_and_groups_are_run(run):
     assert run.ours["group_subtasks"] == run.theirs["group_subtasks"]
 
 
+@pytest.mark.slow
 def test_versions_num_fewshot_and_directions_are_lm_evals(run):
     for key in ("versions", "n-shot", "higher_is_better"):
         assert run.ours[key] == run.theirs[key], key

@@ -36,6 +36,7 @@ CUT_SHORT = (
 CUT = "quiz: 2 of 10 documents did not fit into the model; their prompts were cut"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["-n2"], ["-v"]])
 def test_answers_truncated_by_the_context_window_are_counted(suite, arguments):
     """This holds for stored responses too."""

@@ -84,6 +84,7 @@ def verdicts(results):
     }
 
 
+@pytest.mark.slow
 def test_evaluate_has_the_results_of_pytest(both):
     both.run("evals", "--evals-save-baseline=main")
     both.pytester.makeconftest(CONFTEST)

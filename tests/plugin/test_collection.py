@@ -20,6 +20,7 @@ def test_every_document_is_an_item_named_by_its_id_column_and_gates_come_last(su
     ]
 
 
+@pytest.mark.slow
 def test_a_package_is_imported_for_the_tests_in_it_and_not_for_documents(suite):
     (suite.evals / "__init__.py").write_text("import lm_eval_that_is_not_there")
     suite.run("evals").assert_outcomes(passed=10)

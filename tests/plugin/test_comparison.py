@@ -269,6 +269,7 @@ def test_another_task_version_is_refused_before_the_first_request(saved):
     assert "quiz: version 2 of the task instead of Yaml" in result.stderr.str()
 
 
+@pytest.mark.slow
 def test_each_change_of_a_task_or_group_has_an_interval_or_the_reason(suite):
     """With 10 documents, BLEU has no interval."""
     metrics = [{"metric": "exact_match"}, {"metric": "bleu"}]
@@ -327,6 +328,7 @@ def test_documents_that_depend_on_each_other_are_clusters_in_all_changes(suite):
     assert clustered["low"] < 0 < alone["low"]
 
 
+@pytest.mark.slow
 def test_a_group_with_a_task_that_is_not_compared_is_named(suite):
     suite.task("zoo")
     suite.group("both", task=["quiz", "zoo"])
@@ -342,6 +344,7 @@ def test_a_group_with_a_task_that_is_not_compared_is_named(suite):
     )
 
 
+@pytest.mark.slow
 def test_at_80_columns_names_are_shortened_before_reasons(suite, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     task = "questions_of_support_in_german"

@@ -1225,6 +1225,7 @@ def test_lf_repeats_a_failed_gate_until_it_is_judged_and_passes(failing):
     assert failing.run("evals", "--lf").ret == 0
 
 
+@pytest.mark.slow
 def test_lf_does_not_keep_a_gate_that_does_not_apply(suite):
     there = {"metric": "exact_match", "min": 0.99, "when": {"device": "cuda"}}
     suite.task("quiz", gates=[there, "exact_match >= 0.5"])
@@ -1288,6 +1289,7 @@ def test_judge_without_a_run_refuses_conditions():
 # Inconclusive gates.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "ret", "outcomes", "workers"),
     [
@@ -1361,6 +1363,7 @@ def saved(suite):
     return suite
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 def test_a_change_is_judged_over_the_same_documents(saved, workers):
     path = saved.evals / "quiz.jsonl"
@@ -1389,6 +1392,7 @@ def test_a_change_is_judged_over_the_same_documents(saved, workers):
     assert '<property name="p_adjusted"' in xml
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -1485,6 +1489,7 @@ def divergence(suite):
     return suite
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 def test_a_run_is_compared_with_the_stored_distributions(divergence, workers):
     divergence.task("other")

@@ -141,6 +141,7 @@ def test_a_gate_on_a_metric_that_is_left_out_is_an_error(quiz):
     run.stderr.fnmatch_lines(["*unknown metric 'acc_norm'*acc, unparsable*"])
 
 
+@pytest.mark.slow
 def test_a_task_file_can_set_it_and_the_option_overrides_it(quiz):
     (quiz.path / "quiz.yaml").write_text(f"{QUIZ}metadata: {{choices: generate}}\n")
     quiz.evals("quiz.yaml")
@@ -208,6 +209,7 @@ TASKS_TABLE = [
 """
 
 
+@pytest.mark.slow
 @pytest.mark.guests
 def test_tasks_of_lighteval_have_the_same_prompt(quiz):
     (quiz.path / "data").mkdir()

@@ -87,6 +87,7 @@ def test_a_worse_document_counts_among_the_shared_ones(grown):
     result.stdout.fnmatch_lines(["*-20.00*", "10 documents: 2 worse, 0 better"])
 
 
+@pytest.mark.slow
 def test_a_gate_is_invalid_if_too_few_documents_are_left(grown):
     """Deleting the hard documents must not pass."""
     write(grown, rows_of(grown)[:7])

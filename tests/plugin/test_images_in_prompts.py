@@ -106,6 +106,7 @@ def test_samples_have_hash_and_path(shelf, workers):
     assert "base64" not in text and str(shelf.path) not in text
 
 
+@pytest.mark.slow
 def test_a_baseline_with_another_image_has_another_prompt(shelf):
     run(shelf, "--evals-save-baseline=v1")
     Image.new("RGB", (32, 20), "pink").save("evals/pics/red.png")
@@ -246,6 +247,7 @@ TASKS_TABLE = [LightevalTaskConfig(name="rows", prompt_function=prompt,
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dialect", ["lm_eval", pytest.param("lighteval", marks=pytest.mark.guests)]
 )

@@ -131,6 +131,7 @@ def test_an_invalid_response_in_an_older_store_is_sent_again(suite):
     result.stdout.fnmatch_lines(["responses: 1 sent, 9 reused from the store*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_model_name_that_is_not_a_string_is_one_error(suite, way):
     suite.pytester.makeconftest(source(name="7") + WAYS[way])

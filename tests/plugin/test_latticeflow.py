@@ -117,6 +117,7 @@ def test_samples_with_one_id_are_numbered_with_a_warning(project):
     )
 
 
+@pytest.mark.slow
 def test_the_model_of_a_run_file_is_used_without_a_model_option(project):
     """It answers with the sample's target; its file is written in Python."""
     target = '{"sample_id": "a", "question": "One?", "target": "1"}\n'
@@ -266,6 +267,7 @@ def compute_scores(sample):
     assert metrics(pytester, "words-task") == {"share": 0.5}
 
 
+@pytest.mark.slow
 def test_parameters_are_set_on_the_command_line(pytester):
     pytester.makeini("[pytest]\nevals_latticeflow_config = word=abc\n")
     shutil.copy(PROJECT / "tasks" / "system_check.yaml", pytester.path)

@@ -314,6 +314,7 @@ if LONG:
 """A metric whose average is a custom function; with MANY and LONG another one."""
 
 
+@pytest.mark.slow
 def test_results_have_the_average_over_all_tasks_next_to_the_tasks(evals):
     """lighteval's ``all``: each task that has a metric has the same weight."""
     text = MODULE.replace('"other")', '"other", "word")') + TABLE

@@ -94,6 +94,7 @@ def test_the_release_profile_applies_when_parts_are_merged(suite):
     assert merge(suite, parts, "--evals-profile=release").ret == 1
 
 
+@pytest.mark.slow
 def test_tests_that_failed_in_a_part_fail_the_merged_run(suite):
     suite.pytester.makepyfile(
         test_more="""
@@ -341,6 +342,7 @@ def reseal(part):
     path.write_text(json.dumps(facts | {"checksum": checksum(facts)}))
 
 
+@pytest.mark.slow
 def test_documents_that_are_missing_or_twice_are_named(suite, three_parts):
     first, second, _ = (part / RECORDS for part in three_parts)
     lines = first.read_bytes().splitlines(keepends=True)
@@ -364,6 +366,7 @@ def test_documents_that_are_missing_or_twice_are_named(suite, three_parts):
     )
 
 
+@pytest.mark.slow
 def test_a_suite_that_has_changed_is_refused(suite, three_parts):
     suite.task("quiz", gates=["exact_match >= 0.5"], doc_to_text="Q: {{question}}")
     run = merge(suite, three_parts)
@@ -376,6 +379,7 @@ def test_a_suite_that_has_changed_is_refused(suite, three_parts):
     run.stderr.fnmatch_lines(["  zoo: this task is not in the parts; merge the *"])
 
 
+@pytest.mark.slow
 def test_a_run_is_not_a_part(suite, three_parts):
     suite.run("evals", "--evals-run-dir=whole")
     run = merge(suite, [*three_parts, "whole"])

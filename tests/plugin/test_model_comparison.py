@@ -44,6 +44,7 @@ def test_each_model_has_its_result(found):
     assert values == pytest.approx([1, REPEATED, DOUBLED])
 
 
+@pytest.mark.slow
 def test_changes_are_those_of_a_paired_comparison(found):
     """The p-values are those of two comparisons, the smaller one times two (Holm)."""
     _, repeated, doubled = found.comparison.metrics
@@ -103,6 +104,7 @@ def test_models_without_a_name_of_their_own_are_refused():
         evaluate(ROWS, [adds, repeats], reference="x")
 
 
+@pytest.mark.slow
 def test_evaluate_saves_and_compares_each_model(tmp_path):
     evaluate(ROWS, [adds, repeats], save="main", folder=tmp_path)
     saved = {path.name for path in (tmp_path / "baselines").iterdir()}
@@ -131,6 +133,7 @@ def test_an_unknown_reference_is_refused(sums):  # noqa: F811
     result.stderr.fnmatch_lines(["*--evals-reference: *'bed'*did you mean 'bad'*"])
 
 
+@pytest.mark.slow
 def test_files_have_all_models_and_each_model_has_its_own(sums):  # noqa: F811
     names = ("html", "json", "markdown")
     sums.runpytest(GOOD, BAD, *(f"--evals-{name}=out/r.{name}" for name in names))

@@ -43,6 +43,7 @@ def test_the_other_distribution_installed_first_is_a_usage_error(pytester, site)
     assert [line for line in result.errlines if line] == MESSAGE
 
 
+@pytest.mark.slow
 def test_the_other_distribution_installed_last_is_a_usage_error(pytester, site):
     """Its ``__init__.py`` has replaced this package's, and this package's folder
     ``plugin`` hides its module of that name."""

@@ -39,6 +39,7 @@ def typed(value):
     return type(value), value
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_values_come_back_with_their_types(value):
     text = plain_text(value)

@@ -57,6 +57,7 @@ def test_plan_fails_if_collection_fails(suite):
     done.stdout.no_fnmatch_line("*evals: plan*")
 
 
+@pytest.mark.slow
 def test_plan_shows_requests_tokens_and_cost_of_a_served_model(suite, server):
     """Ten prompts of seven characters; answers of up to 100 tokens."""
     spec, prompts = server

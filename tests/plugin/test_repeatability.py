@@ -176,6 +176,7 @@ def test_part_of_a_run_is_not_repeated(suite):
     done.stdout.fnmatch_lines(["not all documents were run: nothing was repeated"])
 
 
+@pytest.mark.slow
 def test_the_model_is_open_for_repeated_runs(suite, tiny_model_path):
     pytest.importorskip("transformers")
     suite.task("quiz", generation_kwargs={"max_gen_toks": 2}, gates=["exact_match < 1"])

@@ -234,6 +234,7 @@ def eval_model():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "raises",
     [

@@ -159,6 +159,7 @@ def test_a_column_to_cluster_by_may_be_added(suite):
     assert result.ret == 0
 
 
+@pytest.mark.slow
 def test_a_baseline_of_an_earlier_version_is_usable_if_rows_are_equal(suite):
     suite.task("quiz", gates=[{**GATE, "metric": "exact_match"}])
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0

@@ -87,6 +87,7 @@ def test_gates_are_judged_for_each_model(sums, workers):
     assert values["apps:repeats"]["exact,none"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_the_results_of_a_model_do_not_depend_on_the_others(sums):
     def written():
         (run,) = (r for r in runs(sums) if r["model_name"] == "apps:adds")
@@ -171,6 +172,7 @@ def test_ten_models_answer_three_tasks_in_every_selection(pytester):
     check(lambda one: not one.startswith(tuple(lost)), *dropped)
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_failed_gate_name_its_model(sums):
     result = sums.runpytest(GOOD, BAD)
     result.stdout.fnmatch_lines(["    sums?bad-a?", "*pytest *::sums?bad-a?' -v"])
@@ -179,6 +181,7 @@ def test_the_commands_of_a_failed_gate_name_its_model(sums):
     again.stdout.fnmatch_lines(["*sums.yaml::sums?bad-a? WRONG*"])
 
 
+@pytest.mark.slow
 def test_the_command_of_a_failed_gate_runs_only_its_model(sums):
     result = sums.runpytest(GOOD, BAD)
     (command,) = (one for one in result.outlines if one.endswith("::exact[bad]'"))
@@ -187,6 +190,7 @@ def test_the_command_of_a_failed_gate_runs_only_its_model(sums):
     again.stdout.no_fnmatch_line("*sums?good*")
 
 
+@pytest.mark.slow
 def test_last_failed_runs_the_failed_gate_with_the_documents_of_its_model(sums):
     sums.runpytest(GOOD, BAD)
     result = sums.runpytest(GOOD, BAD, "--lf", "-v")
@@ -269,6 +273,7 @@ def test_a_fixture_that_overrides_the_model_is_refused_with_several(sums):
     )
 
 
+@pytest.mark.slow
 def test_tests_of_models_and_results_run_once_for_each_model(sums):
     sums.makepyfile(
         test_more="""

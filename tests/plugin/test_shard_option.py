@@ -55,6 +55,7 @@ def test_parts_contain_each_document_once_and_no_verdict(suite):
     assert found == {name: [f"q{i}" for i in range(10)] for name in found}
 
 
+@pytest.mark.slow
 def test_a_part_fails_only_if_a_document_errored(suite):
     suite.task("quiz", gates=["exact_match >= 0.99"])
     suite.knows(errors=[9])
@@ -75,6 +76,7 @@ def test_workers_run_the_documents_of_their_part(suite):
     assert documents(suite.pytester, "workers") == plain
 
 
+@pytest.mark.slow
 def test_parts_are_cut_by_the_tokens_of_an_earlier_run(suite):
     """Rows are equally long, and the answers of the first five have 100 words."""
     answers = "".join(
@@ -90,6 +92,7 @@ def test_parts_are_cut_by_the_tokens_of_an_earlier_run(suite):
     assert documents(suite.pytester, "after")["quiz"] == ["q0", "q1", "q2"]
 
 
+@pytest.mark.slow
 def test_a_part_is_not_the_last_run(suite):
     suite.knows(wrong=[9])
     suite.run("evals")

@@ -125,6 +125,7 @@ def test_changed_requests_are_sent_again(counting, change):
     assert len(prompts_sent(counting)) == 10
 
 
+@pytest.mark.slow
 def test_each_repeat_is_sent_and_stored_separately(counting):
     sampled = {"until": ["\n\n"], "temperature": 0.5, "do_sample": True}
     counting.task("quiz", repeats=3, generation_kwargs=sampled)
@@ -170,6 +171,7 @@ def test_documents_with_errors_are_sent_again(counting):
     assert prompts_sent(counting) == QUIZ[8:]
 
 
+@pytest.mark.slow
 def test_refresh_sends_every_request_again_and_stores_the_responses(counting):
     run(counting)
     knows(counting, dict.fromkeys(QUIZ, "new"))
@@ -363,6 +365,7 @@ def test_cache_info_names_changes_of_the_request(counting, change, why):
     )
 
 
+@pytest.mark.slow
 def test_cache_info_names_changes_of_the_model(counting):
     run(counting)
     model(counting, "fingerprint = {'version': 1, 'files': {'a.bin': 'ff'}}")
@@ -414,6 +417,7 @@ def test_gates_over_a_selection_are_judged_if_all_other_responses_are_stored(cou
     assert len(rows) == 10
 
 
+@pytest.mark.slow
 def test_a_gate_that_fails_over_all_documents_fails_over_a_selection(counting):
     counting.task("quiz", gates=["exact_match >= 0.9"])
     knows(counting, {f"quiz {i}?": "a0" for i in range(9)})

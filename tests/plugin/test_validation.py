@@ -204,6 +204,7 @@ def test_the_summary_lists_the_first_unreachable_tasks(suite, monkeypatch):
     done.stdout.fnmatch_lines(["not checked: 3 more tasks; -rs lists them"])
 
 
+@pytest.mark.slow
 def test_a_remote_file_is_not_checked_if_its_server_is_unreachable(suite, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     files = {"test": "http://127.0.0.1:9/rows.jsonl"}

@@ -87,6 +87,7 @@ def test_f1_of_few_documents_has_nearly_the_bca_interval_of_scipy():
     )
 
 
+@pytest.mark.slow
 def test_a_users_function_has_the_percentile_interval_of_numpy():
     rng = np.random.default_rng(6)
     old, new = rng.gamma(2, 3, 150), rng.gamma(2, 3.5, 150)

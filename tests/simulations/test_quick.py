@@ -180,6 +180,7 @@ def test_more_passing_gates_never_change_a_failure_to_a_pass():
             assert found.is_red or found.fails_alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 def test_each_table_has_cells_that_can_be_measured(name):
     first = next(CELLS[name]())

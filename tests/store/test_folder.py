@@ -48,6 +48,7 @@ def test_two_sessions_at_once_get_a_folder_each(tmp_path):
     assert json.loads((first.path / "results.json").read_text()) == {"session": 1}
 
 
+@pytest.mark.slow
 def test_many_processes_at_once_never_share_a_folder(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"

@@ -353,6 +353,7 @@ def bot():
     assert verdict.interval.method == "prediction-powered"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("whole", "outcome"), [(True, "passed"), (False, "invalid")])
 def test_clusters_are_labelled_as_a_whole(
     tmp_path: Path, whole: bool, outcome: str

@@ -25,6 +25,7 @@ from pytest_evals.guests.lighteval.tasks import load_tasks
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 
+@pytest.mark.slow
 def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):
     module("TASKS_TABLE = [task()]")
     (path,) = tmp_path.glob("parity*.py")

@@ -79,6 +79,7 @@ def test_a_server_that_takes_long_behind_a_proxy_is_waited_for(monkeypatch):
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_time_limit_names_the_proxy(silent, monkeypatch):
     monkeypatch.setattr(client, "PROXY_S", 60)
     monkeypatch.setenv("HTTP_PROXY", silent)

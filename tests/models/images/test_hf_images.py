@@ -234,6 +234,7 @@ def test_an_image_with_too_many_pixels_is_refused_unread(opened, tmp_path, monke
     )
 
 
+@pytest.mark.slow
 def test_images_of_rows_are_read_without_an_encoder(opened, monkeypatch):
     from PIL import Image
 

@@ -344,6 +344,7 @@ def test_a_coroutine_is_cancelled_at_the_time_limit():
     assert (ended, notes) == (["q"], ())
 
 
+@pytest.mark.slow
 def test_a_thread_keeps_its_slot_beyond_the_time_limit_until_it_returns():
     running, most = set(), []
 

@@ -283,6 +283,7 @@ def test_a_free_port_that_another_process_takes_meanwhile_is_replaced(folder, lo
     assert server["version"] == "1.0"
 
 
+@pytest.mark.slow
 def test_a_command_with_an_argument_that_is_given_twice_is_a_usage_error(folder):
     code, output = run(command=f"{COMMAND} --set x=1,api=2", more="api=chat")
     assert code == pytest.ExitCode.USAGE_ERROR

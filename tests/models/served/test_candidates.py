@@ -91,6 +91,7 @@ def test_the_generated_token_is_the_greedy_one(served, by_ids, plain, ask, check
     check(found, requests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.5, -3.0])
 def test_other_values_than_those_of_prompts_are_not_used(
     served, by_ids, plain, ask, check, shift
@@ -100,6 +101,7 @@ def test_other_values_than_those_of_prompts_are_not_used(
     assert by_ids.info["loglikelihoods"] == "echo"
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_the_parameter_scores_prompts(
     served, by_ids, plain, ask, check, fault
 ):
@@ -116,6 +118,7 @@ def test_a_server_that_ignores_the_parameter_scores_prompts(
     assert by_ids.info["loglikelihoods"] == "echo"
 
 
+@pytest.mark.slow
 def test_a_server_that_spells_the_generated_token_scores_prompts(
     served, by_ids, plain, ask, check
 ):
@@ -171,6 +174,7 @@ def test_choices_after_a_context_that_the_server_cuts_are_errors(
     assert found[0].logprob is None
 
 
+@pytest.mark.slow
 def test_more_choices_than_a_request_takes_are_several(
     served, by_ids, plain, ask, check, monkeypatch
 ):

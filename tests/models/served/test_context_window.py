@@ -86,6 +86,7 @@ def test_contexts_are_cut_at_their_beginning(model, served, narrow, ask):
     assert model.info["max_length"] == WINDOW
 
 
+@pytest.mark.slow
 def test_a_continuation_beyond_the_window_is_an_error_as_of_a_model_here(
     model, opened, kind, ask
 ):
@@ -322,6 +323,7 @@ def test_a_server_without_token_ids_generates_up_to_its_window(
     assert short.error == ""
 
 
+@pytest.mark.slow
 def test_prompts_are_not_cut_by_another_models_tokenizer(
     behind, saved_model, tmp_path, ask
 ):
@@ -350,6 +352,7 @@ def test_ids_are_tried_once_and_only_where_something_is_cut(behind, served, ask)
     assert len(served.bodies) == 1 + trial + 3
 
 
+@pytest.mark.slow
 def test_equal_prompts_are_all_cut(behind, served, ask):
     long = Generate("q" * 99, max_tokens=8)
     found = ask(behind("gpt2"), long, long)

@@ -115,6 +115,7 @@ def test_a_model_that_gives_no_embeddings_is_no_score():
     assert "the model returned no embedding" in record.scores[0].unscored
 
 
+@pytest.mark.slow
 def test_texts_and_embeddings_are_answered_in_one_batch(served, model_of, fault):
     def slow(path, body):
         answer = reply if path.endswith("embeddings") else canned

@@ -117,6 +117,7 @@ def test_a_storm_of_429_ends_with_all_answers(served, model_of, ask, fault):
     assert "the server was overloaded: at times only " in overloaded
 
 
+@pytest.mark.slow
 def test_retry_after_is_waited_for(served, model_of, ask, fault):
     served.faults.append(fault(429, "{}", {"retry-after": "0.3"}))
     ask(model_of(concurrency=1), *many(2))
@@ -158,6 +159,7 @@ def test_requests_in_flight_are_answered_before_the_run_ends(served, model_of, f
     assert len(served.bodies) <= 12
 
 
+@pytest.mark.slow
 def test_requests_that_wait_for_a_retry_are_not_sent_again_when_the_run_ends(
     served, model_of, fault
 ):

@@ -48,6 +48,7 @@ def scored(result):
     return [one.status for one in result.tasks[0].records].count(Status.SCORED)
 
 
+@pytest.mark.slow
 def test_requests_of_all_models_count_together(served, specs):
     result = run(specs, max_requests=8)
     assert len(served.bodies) == 8  # six answers, two ratings

@@ -58,6 +58,7 @@ def test_a_server_gives_the_results_of_the_same_model_in_this_process(
         assert ours.n_prompt_tokens == theirs.n_prompt_tokens - n_unlisted
 
 
+@pytest.mark.slow
 def test_a_context_is_requested_only_if_a_token_spans_its_end(
     served, model_of, tiny, ask
 ):
@@ -71,6 +72,7 @@ def test_a_context_is_requested_only_if_a_token_spans_its_end(
     assert [body["prompt"] for _, body in served.bodies].count("the c") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_continuation_that_begins_within_a_token_is_an_error(
     served, model_of, tiny, ask, form
@@ -194,6 +196,7 @@ def test_a_server_whose_log_probabilities_are_right_is_not_taken_for_such_a_one(
     assert (found.logprob, found.greedy) == (pytest.approx(expected, abs=1e-6), greedy)
 
 
+@pytest.mark.slow
 def test_the_server_is_tried_once(served, model_of, tiny, ask):
     served.reply = tiny()
     model = model_of()
@@ -400,6 +403,7 @@ def test_a_first_token_of_probability_one_has_none(served, model_of, tiny, ask):
     assert found[1].error == ""
 
 
+@pytest.mark.slow
 def test_prompt_logprobs_of_other_tokens_than_were_sent_are_an_error(
     served, model_of, tiny, ask, fault, saved_model
 ):

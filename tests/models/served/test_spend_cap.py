@@ -128,6 +128,7 @@ def test_lost_replies_and_those_without_counts_count_at_their_highest_cost(
     assert len(served.bodies) == 3
 
 
+@pytest.mark.slow
 def test_replies_without_token_counts_are_requests_of_unknown_cost(
     served, model_of, ask
 ):

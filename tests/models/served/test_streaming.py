@@ -206,6 +206,7 @@ def test_latencies_to_the_first_token_and_per_token(served, model_of, ask, fault
     assert 0.5 < info["replies_per_s"] < 1.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("delta", "n_tokens"), [({}, 4), ({"reasoning_content": "thinking"}, 104)]
 )

@@ -40,6 +40,7 @@ def model(request, kind, served, model_of, tiny, saved_model):
     return model_of(tokenizer=saved_model(kind))
 
 
+@pytest.mark.slow
 def test_boundaries_are_exact_wherever_a_continuation_begins(model, oracle, ask, kind):
     found = ask(model, *(Loglikelihood(*pair) for pair in PAIRS))
     for pair, response in zip(PAIRS, found, strict=True):
@@ -50,6 +51,7 @@ def test_boundaries_are_exact_wherever_a_continuation_begins(model, oracle, ask,
             assert response.greedy == greedy, pair
 
 
+@pytest.mark.slow
 def test_a_whole_text_is_scored_as_in_this_process(model, opened, oracle, ask, kind):
     """P(BOS | BOS) is included, as in lm-eval."""
     texts = [Rolling("the cat sat on the mat"), Rolling("hello world")]
@@ -59,6 +61,7 @@ def test_a_whole_text_is_scored_as_in_this_process(model, opened, oracle, ask, k
         assert ours.n_tokens == local.n_tokens
 
 
+@pytest.mark.slow
 def test_each_request_is_sent_once_and_as_ids(
     served, model_of, tiny, ask, saved_model, oracle
 ):
@@ -79,6 +82,7 @@ def test_each_request_is_sent_once_and_as_ids(
     ]
 
 
+@pytest.mark.slow
 def test_equal_requests_of_a_batch_have_equal_responses(
     served, model_of, tiny, saved_model, ask
 ):
@@ -91,6 +95,7 @@ def test_equal_requests_of_a_batch_have_equal_responses(
     assert found[1].logprob == found[3].logprob
 
 
+@pytest.mark.slow
 def test_the_continuation_of_a_chat_is_scored_after_the_template(
     served, model_of, tiny, opened, ask, saved_model
 ):
@@ -120,6 +125,7 @@ def test_another_models_tokenizer_is_one_error(
         list(model_of(tokenizer=folder).answer([Loglikelihood("a", " b")]))
 
 
+@pytest.mark.slow
 def test_a_server_that_reads_other_tokens_than_were_sent_is_an_error(
     served, model_of, tiny, ask, saved_model
 ):

@@ -291,6 +291,7 @@ def test_the_command_lists_the_baselines(write, tmp_path, capsys):
     assert "did you mean 'main'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_module_runs_as_a_command(run, tmp_path):
     command = [sys.executable, "-m", "pytest_evals", "report", str(run.path)]
     done = subprocess.run(

@@ -8,6 +8,7 @@ from pytest_evals.sandbox.session import current_sandbox, end_sandbox, set_sandb
 ROUGE = '- {type: lighteval, metric: rouge1, ground_truth: "{{ sample.target }}"}'
 
 
+@pytest.mark.slow
 def test_a_metric_of_lightevals_scores_the_answer(scored):
     """ROUGE-1 with two of three words is 4/5, by its definition."""
     score = scored(ROUGE, {"target": "the cat"}, "the cat sat")

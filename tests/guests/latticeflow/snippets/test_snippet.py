@@ -122,6 +122,7 @@ def test_an_async_function_that_never_ends_is_ended() -> None:
         snippet(source, 0.1)()
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_nothing_behind() -> None:
     """Neither a timer nor a thread remains, and an outer limit stays active."""
     import signal

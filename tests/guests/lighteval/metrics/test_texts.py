@@ -146,6 +146,7 @@ def test_letter_is_found_behind_the_languages_word_for_answer(language, text, le
     assert metric.compute(doc, ModelResponse(text=[text])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("instruction", "arguments", "good", "bad"),
     [
@@ -191,6 +192,7 @@ def test_instruction_without_its_argument_is_an_error_and_not_a_draw():
         is_followed("a", "punctuation:no_commas", {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gold", "answer", "what"),
     [
