@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.finite import is_finite
-from pytest_evals.core.key import prompt_of
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
     TOP_LOGPROBS,
@@ -256,7 +255,9 @@ BUILT_IN: Mapping[str, Callable[[Request], Response]] = {
 
 
 def _prompt(request: Request) -> str:
-    prompt = prompt_of(request)
+    if isinstance(request, Rolling):
+        return request.text
+    prompt = request.prompt if isinstance(request, Generate) else request.context
     if isinstance(prompt, str):
         return prompt
     return "\n".join(message.content for message in prompt)

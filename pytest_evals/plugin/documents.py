@@ -396,3 +396,10 @@ def lines_of(task: Task, path: Path, nodeid: str, config: pytest.Config) -> Line
     if file == path or not lines or config.pluginmanager.hasplugin(_VS_CODE):
         return LinesOfTask(nodeid, lines if file == path else ())
     return LinesOfTask(bestrelpath(config.rootpath, file), lines)
+
+
+def release(items: Iterable[pytest.Item]) -> None:
+    """Release the documents among items that are selected."""
+    for item in items:
+        if isinstance(item, DocItem):
+            item.release()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.gates import GateItem
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.workers.serialization import pack, unpack
@@ -31,14 +30,13 @@ def is_late(item: pytest.Item) -> bool:
 
 
 def rank(item: pytest.Item, *, on_worker: bool) -> int:
-    """Return the rank of an item: documents, gates, then tests of the results.
+    """Return the rank of an item that is not a document: gates come after documents,
+    whose rank is 1, and tests of the results after gates.
 
     On a worker all other tests come before the documents, so that items after the last
     document or gate are tests of the results. The controller, which has ids only,
     recognises them by this order.
     """
-    if isinstance(item, DocItem):  # comes first: there are many
-        return 1
     if isinstance(item, GateItem):
         return 2
     if is_late(item):

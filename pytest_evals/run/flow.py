@@ -90,7 +90,8 @@ class Flow:
         start = time.perf_counter()
         record = score(taken, job.task, score_hook)
         took_s = time.perf_counter() - start
-        took_s += sum(response.elapsed_s for response in record.all_responses)
+        took_s += sum(response.elapsed_s for response in record.responses)
+        took_s += sum(one.response.elapsed_s for one in record.exchanges)
         render = self._inference.opened[key].render if self._chat else None
         self.finish(record, job.task, render)
         return Scored(record, took_s)

@@ -124,7 +124,8 @@ class GateJudge:
             fill()
         n = sum(len(run.records) for run in self._suite.tasks.values())
         if self._n != n:
-            verdicts = [self._judged(g) for run in self._suite.all() for g in run.gates]
+            runs = (*self._suite.tasks.values(), *self._suite.groups.values())
+            verdicts = [self._judged(gate) for run in runs for gate in run.gates]
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
             self._n = n
         verdict, result = self._verdicts[gate.task, gate.id], self.result_of(gate)

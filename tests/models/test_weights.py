@@ -46,7 +46,7 @@ def test_an_adapter_changes_the_numbers_as_in_peft(saved_model, adapter, opened,
     path, theirs = adapter
     model = open_model(parse_spec(f"hf:{saved_model('llama')},peft={path},device=cpu"))
     with_adapter, without = ask(model, *REQUESTS), ask(opened("llama"), *REQUESTS)
-    tokenizer = model._encoder._tokenizer
+    tokenizer = model._encoder.tokenizer
     head, whole = (tokenizer.encode(t) for t in ("the cat", "the cat sat on the mat"))
     with torch.no_grad():
         logits = theirs(torch.tensor([whole])).logits[0].log_softmax(-1)

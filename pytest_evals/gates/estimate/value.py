@@ -56,7 +56,7 @@ NO_FLIP_RATE = (
 def estimate_value(gate: Gate, seen: Observations) -> GateEstimate:
     """The estimate of a task's metric for the inference target of a gate."""
     metric = seen.metric
-    if metric.labels is not None:
+    if metric.how is not None and metric.how.labels is not None:
         return estimate_labelled(gate, seen)
     point = estimate_point(metric)
     if metric.name == "kl" and gate.baseline and gate.margin is None:

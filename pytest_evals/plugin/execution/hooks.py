@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,13 @@ from pytest_evals.plugin.checks.session import (
     check_session,
     run_reference_models,
 )
-from pytest_evals.plugin.documents import DocItem, EvalItem, Status, status_of
+from pytest_evals.plugin.documents import (
+    DocItem,
+    EvalItem,
+    Status,
+    release,
+    status_of,
+)
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gates import GateCoverage, GateItem
 from pytest_evals.plugin.junit import JUnitReport
@@ -83,9 +88,7 @@ class SessionHooks:
         if not waits:
             items[:0] = collected_items.documents_of_gates(config, collected, items)
         self._sort(items)
-        for item in items:
-            if isinstance(item, DocItem):
-                item.release()
+        release(items)
         others = (item for item in items if not isinstance(item, DocItem))
         self._session.shared.has_result_tests = any(map(is_late, others))
         for one in self._session.all:
@@ -103,7 +106,12 @@ class SessionHooks:
     def _sort(self, items: list[pytest.Item]) -> None:
         session = self._session
         is_worker = session.assignment is not None or bool(session.options.shard)
-        items.sort(key=partial(rank, on_worker=is_worker))
+        # Documents have a fixed rank: there are many.
+        items.sort(
+            key=lambda item: (
+                1 if isinstance(item, DocItem) else rank(item, on_worker=is_worker)
+            )
+        )
         if self._session.model:
             collected_items.sort_by_model(items, self._session.all)
 
