@@ -144,7 +144,7 @@ class ModelMetric:
     p_value: float | None = None
     """Two-sided p-value of no change, adjusted for all models of this metric (Holm);
     ``None`` without one."""
-    rank: ModelRank | None = None  # None for metrics that are no means
+    rank: ModelRank | None = None  # None for metrics that are not means
 
     @property
     def name(self) -> str:

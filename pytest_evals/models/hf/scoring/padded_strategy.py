@@ -71,7 +71,7 @@ def sum_logprobs(
         at = (targets.at[first:last] - start).to(logits.device)
         target = targets.target[first:last].to(logits.device)
         total = logits.logsumexp(dim=-1)  # (p,)
-        # Infinite logits give a total that is no number for any token of the place.
+        # Infinite logits give a total that is not a number for any token of the place.
         total = torch.where(total.isfinite(), total, torch.nan)
         values.append(logits[at, target] - total[at])
         hits.append(logits.argmax(dim=-1)[at] == target)
