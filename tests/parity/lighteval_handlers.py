@@ -34,10 +34,11 @@ from pytest_evals.guests.lighteval.metrics.extraction import (
 )
 from pytest_evals.guests.lighteval.metrics.normalizers import math_normalizer
 from pytest_evals.guests.lighteval.shims import NAMES
-from pytest_evals.scorers import code_eval, reasoning_tags
+from pytest_evals.scorers import code_eval
 from pytest_evals.scorers.bootstrap import bootstrap_stderr
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.extraction import remove_reasoning_tags
 from pytest_evals.stats.averages import mean_stderr
 from pytest_evals.stats.bootstrap_limits import resampled_one_by_one
 
@@ -355,8 +356,8 @@ EXACT: dict[str, Handler] = {
     "utils.safe_divide": lambda params, given: NAMES["lighteval.utils.utils"][
         "safe_divide"
     ](np.array(given["numerator"]), given["denominator"]).tolist(),
-    "utils.remove_reasoning_tags": lambda params, given: (
-        reasoning_tags.remove_reasoning_tags(given["text"], params["tag_pairs"])
+    "utils.remove_reasoning_tags": lambda params, given: remove_reasoning_tags(
+        given["text"], params["tag_pairs"]
     ),
     **{
         f"normalizations.{name}": normalizer(NORMALIZERS[name])
