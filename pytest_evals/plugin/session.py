@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +25,6 @@ from pytest_evals.masking.registry import learn_secret, learned
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.names import NamedModel
 from pytest_evals.models.spec import kind_name
-from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import DocumentItem, Models
 from pytest_evals.plugin.settings import process, run_options
@@ -50,6 +49,9 @@ from pytest_evals.run.profile import RELEASE
 from pytest_evals.run.run import Run
 from pytest_evals.run.suite import GroupRun, Suite, TaskRun
 from pytest_evals.store.history import EarlierRun, last_run, read_run, recorded_costs
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.early_stopping import StoppableItems
 
 _SERVED = ("openai", "python")
 """Kinds of models that take no memory of this machine's devices."""
@@ -141,6 +143,8 @@ class EvalSession:
         if self.assignment is not None:
             self.run.flow.send = self._pack
         if self.run.early_stopping is not None and not options.validate:
+            from pytest_evals.plugin.early_stopping import StoppableItems
+
             place = self.all.index(self)
             self.stoppable = StoppableItems(self.run, self.assignment, place, self.owns)
         self.warnings = SessionWarnings(config, self.run)

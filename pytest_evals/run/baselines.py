@@ -33,6 +33,14 @@ from pytest_evals.store.run_settings import Side, setting_changes
 _NAMED = 3  # number of documents in a message
 
 
+def control_of(suite: Suite, compare: str) -> str:
+    """The name of the baseline that completes sampled runs, empty without one: the run
+    of ``--evals-compare``, or the only one that gates name."""
+    named = {gate.baseline for run in suite.all() for gate in run.gates}
+    names = {compare} if compare else {*filter(None, named)}
+    return names.pop() if len(names) == 1 else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun(MemoryRun):
     """The responses of a reference model in this session: a stored run, but in memory.

@@ -32,7 +32,7 @@ from pytest_evals.gates.early_stopping.watch import (
 )
 from pytest_evals.gates.terms import has_limits
 from pytest_evals.reports.files.environment import commit_of
-from pytest_evals.run.baselines import Baselines, EarlierOutcomes
+from pytest_evals.run.baselines import Baselines, EarlierOutcomes, control_of
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.store.history import EarlierRun
@@ -80,14 +80,6 @@ def earlier_values(run: EarlierRun, task: str, metric: Metric) -> dict[int, floa
         if row.get("filter") == metric.filter and isinstance(value, int | float):
             values[int(row["doc_id"])] = float(value)
     return values
-
-
-def control_of(suite: Suite, compare: str) -> str:
-    """The name of the baseline that completes sampled runs, empty without one: the run
-    of ``--evals-compare``, or the only one that gates name."""
-    named = {gate.baseline for run in suite.all() for gate in run.gates}
-    names = {compare} if compare else {*filter(None, named)}
-    return names.pop() if len(names) == 1 else ""
 
 
 _CORRECTED = "its failure would be corrected for the other gates of its family"

@@ -13,9 +13,8 @@ from pytest_evals.core.result import AnyResult, GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
 from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import all_tied, judge
-from pytest_evals.run.baselines import Baselines
+from pytest_evals.run.baselines import Baselines, control_of
 from pytest_evals.run.config import RunConfig
-from pytest_evals.run.early_stopping import EarlyStopping, control_of
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite
@@ -25,6 +24,7 @@ from pytest_evals.store.history import EarlierRun
 
 if TYPE_CHECKING:
     from pytest_evals.gates.plan import Known
+    from pytest_evals.run.early_stopping import EarlyStopping
 
 
 class Records:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.record import Record
@@ -29,7 +29,6 @@ from pytest_evals.run.comparison import (
     summary_of,
 )
 from pytest_evals.run.config import RunConfig
-from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.fill_from_cache import fill_from_cache
 from pytest_evals.run.flow import Flow
 from pytest_evals.run.gate_judge import GateJudge, Records
@@ -37,6 +36,9 @@ from pytest_evals.run.inference import Inference
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.scorers.groups import overall_results
+
+if TYPE_CHECKING:
+    from pytest_evals.run.early_stopping import EarlyStopping
 
 UNFINISHED = "the run has not ended, or was killed"
 TIES = 0.01
@@ -78,6 +80,8 @@ class Run:
         self.early_stopping: EarlyStopping | None = None
         """Decides gates early, if tasks may stop."""
         if config.stop != "off":
+            from pytest_evals.run.early_stopping import EarlyStopping
+
             self.early_stopping = EarlyStopping(
                 config, suite, self.baselines, self.compared
             )

@@ -25,7 +25,7 @@ from pytest_evals.plugin.documents import DocItem
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.modes.follow_ups import follow_up_plans, name_of, spend_of
 from pytest_evals.reports.terminal.plan import plan_lines
-from pytest_evals.run.early_stopping import control_of
+from pytest_evals.run.baselines import control_of
 from pytest_evals.run.rounds import first_round
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
