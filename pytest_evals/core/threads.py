@@ -72,7 +72,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _by_watch(seconds: float) -> Iterator[None]:
     thread = threading.get_ident()
     over = threading.Event()
-    lock = threading.Lock()
+    lock = threading.Lock()  # without it, the exception could come after the block
 
     def watch() -> None:
         wait = seconds

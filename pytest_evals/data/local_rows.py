@@ -252,7 +252,7 @@ def read_json_lines(files: Mapping[str, Sequence[Path]]) -> dict[str, Rows] | No
                 if list(known.items()) != list(one.items()):
                     raise _NotPlainError
     except (_NotPlainError, OSError, TypeError, ValueError, RecursionError):
-        return None
+        return None  # the library reads them, or says what is wrong
     return splits
 
 

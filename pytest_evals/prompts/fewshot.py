@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from random import Random
-from threading import Lock
 from typing import Any, Protocol
 
 from pytest_evals.core.registry import Registry
@@ -42,13 +41,11 @@ class DefaultSampler:
         self._pool, self._n, self._documents = pool, n, asked
         self._random = Random(seed)
         self._drawn: list[tuple[int, ...]] = []
-        self._lock = Lock()
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Return positions in the pool; earlier documents are drawn first."""
-        with self._lock:
-            while len(self._drawn) <= index:
-                self._drawn.append(self._draw(len(self._drawn)))
+        while len(self._drawn) <= index:
+            self._drawn.append(self._draw(len(self._drawn)))
         drawn = self._drawn[index]
         if len(drawn) < self._n:
             raise EvalsError(_too_few_others(self._n))

@@ -86,6 +86,7 @@ class Sandbox:
         """Whether a task runs programs, here or in another process of the session."""
         self._requested, self._image = level, image
         self._idle: list[ServerConnection] = []
+        # Programs run in several threads, which share the servers and the store.
         self._lock, self._stored_lock = threading.Lock(), threading.Lock()
         self._owner = os.getpid()
 

@@ -36,7 +36,7 @@ def execution(source: str, inputs: Collection[str] = ()) -> str:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
-        return ""
+        return ""  # it cannot run either
     defined = {one.name: one for one in tree.body if isinstance(one, _DEFINITIONS)}
     of_inputs = _reached(defined, [one for one in inputs if one in defined])
     reached = _reached(defined, [*defined.keys() - of_inputs])

@@ -234,6 +234,7 @@ class BackgroundWriter(Generic[T]):
         self._write = write
         self._rows: list[T] = []
         self._changed = threading.Condition()
+        # Held from taking rows to writing them, so that flush() waits for both.
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()

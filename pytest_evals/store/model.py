@@ -72,7 +72,7 @@ class StoredModel(Model):
         self._stored_info = responses.info
         self._expected: Sequence[Request] = ()
         self._has_waited = False
-        self._lock = Lock()
+        self._lock = Lock()  # a model may pass responses on in its own thread
         self._sent: Mapping[Request, RequestKey | None] = {}
         """Keys of the requests of the last batch, whose prompts are hashed once."""
         self._arrived: set[RequestKey | None] = set()

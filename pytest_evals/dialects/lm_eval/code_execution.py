@@ -36,7 +36,7 @@ def uses_sandbox_only(values: Any) -> bool:
     try:
         trees = [ast.parse(Path(file).read_text(encoding="utf-8")) for file in files]
     except (OSError, ValueError, SyntaxError):
-        return False
+        return False  # unknown, so consent is needed
     loaded = [name for tree in trees for name in _loaded(tree)]
     return (
         bool(loaded)

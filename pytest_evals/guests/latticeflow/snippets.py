@@ -203,7 +203,7 @@ class Snippet:
         self.name, self._origin, self._seconds = name, place, seconds
         self._module: ModuleType | None = None
         self._fault = ""
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # models call it from several threads
         padding = "\n" * (max(place.line, 1) - 1)
         try:
             self._tree = ast.parse(padding + source, str(place.path))

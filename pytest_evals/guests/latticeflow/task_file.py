@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from threading import Lock
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
@@ -304,7 +303,6 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
     score_samples = scorer.score_samples
     if score_samples is None:
         return scorer
-    lock = Lock()
 
     @cache
     def score_all() -> dict[int, SampleScore] | DocumentError:
@@ -324,8 +322,7 @@ def with_all_samples(scorer: SampleScorer, rows: SampleRows) -> SampleScorer:
 
     def dialogue(sample: Any, _output: Any) -> Dialogue[SampleScore]:
         yield from ()
-        with lock:
-            scores = score_all()
+        scores = score_all()
         if isinstance(scores, DocumentError):
             raise DocumentError(str(scores))
         if id(sample) not in scores:

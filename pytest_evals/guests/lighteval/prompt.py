@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from threading import Lock
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message, Prompt
@@ -48,13 +47,11 @@ class ShotSampler:
     ) -> None:
         self._positions, self._n, self._draw = positions, n, draw
         self._draws: list[Sequence[int]] = []
-        self._lock = Lock()
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Positions in the pool for the document at a position."""
-        with self._lock:
-            while len(self._draws) <= index:
-                self._draws.append(self._draw())
+        while len(self._draws) <= index:
+            self._draws.append(self._draw())
         position = self._positions.get(index)
         return tuple(at for at in self._draws[index] if at != position)[: self._n]
 

@@ -119,7 +119,7 @@ class _Switching:
     """Nested requests for short thread switches."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = Lock()  # each model has its own thread
         self._n = 0
         self._usual = 0.0
 

@@ -136,7 +136,7 @@ class Forward:
             try:
                 mine = self._logits_at(ids, places, {"use_cache": False})
             except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
-                return False
+                return False  # a test may not fail the run: there is a slower way
         return _near(self.model, mine, theirs[places])
 
 
@@ -182,7 +182,7 @@ def _is_body_and_head(model: Any) -> bool:
             scale = 100.0 / max(float(mine.abs().max()), 1e-6)
             loud = head(states * scale)
         except (AttributeError, TypeError, RuntimeError):
-            return False
+            return False  # a test may not fail the run: there is a slower way
         theirs = model(input_ids=ids, use_cache=False).logits
         with _changed_input(head, lambda states: states * scale):
             theirs_loud = model(input_ids=ids, use_cache=False).logits

@@ -118,7 +118,7 @@ def read_config(settings: HfSettings) -> SimpleNamespace | None:
         found = json.loads(path.read_text(encoding="utf-8"))
         return _checked(found, settings, commit)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+        return None  # transformers knows more forms, and has the better errors
 
 
 def open_llama(

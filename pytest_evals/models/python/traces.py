@@ -118,7 +118,7 @@ class Traces:
         except ImportError:
             raise ModelError(MISSING) from None
         self._open: dict[int, CaseTrace] = {}
-        self._lock = Lock()
+        self._lock = Lock()  # spans end in threads of the application
         self._is_closed = False
         self._n_orphans = 0
         self._lacks_arguments = False

@@ -150,7 +150,7 @@ class _Session:
     owner: _Owner | None = None
     n_held = 0
     is_shared = False
-    lock = threading.Lock()
+    lock = threading.Lock()  # models are opened and closed in several threads
 
 
 def share() -> dict[str, str]:

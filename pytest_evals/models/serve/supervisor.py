@@ -217,6 +217,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._servers: dict[str, Server] = {}
+        # Each client has its own thread; some wait until others let go of a server.
         self._changed = threading.Condition()
 
     def serve(self, connection: socket.socket) -> None:

@@ -171,7 +171,7 @@ def memory(pid: int) -> int:
             words = file.read().split()
         return (int(words[1]) - int(words[2])) * _PAGE
     except (OSError, ValueError, IndexError):
-        return 0
+        return 0  # it has ended
 
 
 def n_threads(uid: int) -> int:

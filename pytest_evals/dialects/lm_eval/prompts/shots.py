@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Any
 
 from pytest_evals.core.doc import Doc
@@ -136,7 +135,6 @@ class CustomSampler:
         self._pool, self._n, self._excluded = list(pool), n, excluded
         self._positions = {id(row): i for i, row in enumerate(self._pool)}
         self._drawn: list[tuple[int, ...] | str] = []
-        self._lock = Lock()
         self._name = getattr(make, "__name__", type(make).__name__)
         try:
             self._sampler = make(list(self._pool), rnd=None)
@@ -148,9 +146,8 @@ class CustomSampler:
         """Positions in the pool; earlier documents are drawn first. Raises EvalsError
         if the sampler failed for this document, or returned a row that is not in the
         pool."""
-        with self._lock:
-            while len(self._drawn) <= index:
-                self._drawn.append(self._draw(len(self._drawn)))
+        while len(self._drawn) <= index:
+            self._drawn.append(self._draw(len(self._drawn)))
         drawn = self._drawn[index]
         if isinstance(drawn, str):
             raise EvalsError(drawn)
