@@ -14,6 +14,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from pytest_evals.core.comparison import RunDifference
+from pytest_evals.errors import abbreviated
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.store.document_pairs import Pair
 from pytest_evals.store.run_settings import (
@@ -30,6 +31,7 @@ _SMALL = frozenset({*_MODEL, *MACHINE_KEYS, *BATCH_KEYS, "max_batch_size"})
 _EXAMPLES, _LONGEST, _CONTEXT, _WORDS = 3, 60, 4, 300
 """Prompts that are shown, characters of a value, words around a change, and words in
 which changes are searched."""
+_LONGEST_CHANGE = 121  # characters of a changed text, with the ellipsis
 _DATASET = ("dataset_path", "dataset_name", "dataset", "test_split", "revision")
 
 _MACHINE = ("device", "device_name", "torch_version", "transformers_version")
@@ -292,27 +294,25 @@ def _marked(old: Sequence[str], new: Sequence[str]) -> str:
         if tag != "equal" or gone or come:  # a space between two changes is in both
             gone, come = gone + left, come + added
         else:
-            shown += _cut(left)
+            shown += abbreviated(left, _LONGEST_CHANGE)
     return shown + _change_mark(gone, come)
 
 
 def _change_mark(gone: str, come: str) -> str:
     end = " " * (gone[-1:].isspace() and come[-1:].isspace())  # before an equal word
     gone, come = (one.removesuffix(end) if end else one for one in (gone, come))
-    removed = f"[-{_cut(gone)}-]" if gone else ""
-    return removed + (f"{{+{_cut(come)}+}}" if come else "") + end
+    removed = f"[-{abbreviated(gone, _LONGEST_CHANGE)}-]" if gone else ""
+    return (
+        removed + (f"{{+{abbreviated(come, _LONGEST_CHANGE)}+}}" if come else "") + end
+    )
 
 
 def _line(words: Sequence[str]) -> str:
     return "".join(words).replace("\n", "⏎")
 
 
-def _cut(text: str, longest: int = 2 * _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
-
-
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return _cut(_line([text]), _LONGEST)
+    return abbreviated(_line([text]), _LONGEST)
