@@ -118,13 +118,13 @@ def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
     result.stdout.fnmatch_lines("LOADED []")
 
 
-def test_collecting_imports_no_torch_and_no_scipy() -> None:
+def test_collecting_imports_no_large_library() -> None:
     """A model is loaded when the first document is set up, not before."""
     loaded = modules_after(
         "import pytest_evals.plugin.session, pytest_evals.plugin.execution.start, "
         "pytest_evals.dialects.lm_eval.task"
     )
-    assert not {"torch", "transformers", "scipy", "datasets"} & loaded
+    assert not {"torch", "transformers", "scipy", "numpy", "datasets"} & loaded
 
 
 @pytest.mark.filterwarnings("default:longer than 400 lines")
@@ -135,6 +135,53 @@ def test_modules_have_docstrings_and_long_ones_are_reported() -> None:
             warnings.warn(f"longer than 400 lines: {name}", stacklevel=1)
     untold = [name for name, (_, tree) in read().items() if not ast.get_docstring(tree)]
     assert untold == []
+
+
+Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def arguments(node: Documented) -> set[str] | None:
+    """Names that ``Args:`` may describe: parameters, or the fields of a class; ``None``
+    if any may be given."""
+    if isinstance(node, ast.ClassDef):
+        fields = {
+            one.target.id
+            for one in node.body
+            if isinstance(one, ast.AnnAssign)
+            if isinstance(one.target, ast.Name)
+        }
+        made = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        created = [arguments(one) for one in made if one.name == "__init__"]
+        slots = {
+            one.value
+            for x in node.body
+            if isinstance(x, ast.Assign)
+            for one in ast.walk(x.value)
+            if isinstance(one, ast.Constant)
+        }
+        return None if None in created else fields.union(slots, *filter(None, created))
+    given = node.args
+    if given.kwarg is not None:
+        return None
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg]
+    return {one.arg for one in named if one is not None}
+
+
+def test_docstrings_describe_arguments_that_exist() -> None:
+    """Also one that was renamed."""
+    found = []
+    for name, (_, tree) in read().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, Documented) or (known := arguments(node)) is None:
+                continue
+            text = (ast.get_docstring(node) or "").partition("Args:\n")[2]
+            section = text.partition("\n\n")[0]
+            for entry in re.findall(r"^ {4}\*?(\w+(?:, \w+)*):", section, re.MULTILINE):
+                unknown = {*entry.split(", ")} - known
+                found += [f"{name}:{node.lineno}: {one}" for one in unknown]
+            if section.startswith(" " * 5):
+                found.append(f"{name}:{node.lineno}: indentation")
+    assert found == []
 
 
 def test_private_modules_have_no_list_of_public_names() -> None:
@@ -165,11 +212,6 @@ def test_public_names_resolve_lazily() -> None:
         pytest_evals.Dok  # noqa: B018
 
 
-FOREIGN_NAMES = {"Filter", "Message", "Metric", "ModelResponse", "Task"}
-"""Classes that task files of other programs import by these names."""
-
-
-@pytest.mark.guests
 def test_values_have_nouns_as_names() -> None:
     """``what``, ``own``, ``again`` and ``ways`` do not say what the value is."""
     vague = {"what", "own", "again", "ways"}
@@ -183,6 +225,11 @@ def test_values_have_nouns_as_names() -> None:
     assert not found
 
 
+FOREIGN_NAMES = {"Filter", "Message", "Metric", "ModelResponse", "Task"}
+"""Classes that task files of other programs import by these names."""
+
+
+@pytest.mark.guests
 def test_public_classes_have_names_of_their_own() -> None:
     """A class name identifies one class in the whole package."""
     names = [

@@ -27,8 +27,8 @@ class Pool:
 
     Args:
         docs: Its documents, in the order of their rows.
-        own: Position of an evaluated document → position in the pool of the document
-            built from the same row; empty if the pool is a different split.
+        positions: Position of an evaluated document → position in the pool of the
+            document built from the same row; empty if the pool is a different split.
     """
 
     docs: Sequence[Doc]

@@ -52,9 +52,9 @@ class Readers:
         """Bind the fields to the columns.
 
         Args:
-                digits: Whether rendered digits are the index of a choice.
-                for_shots: For few-shot examples the row decides whether the prefix is a
-                    column; for documents, the dataset decides.
+            digits: Whether rendered digits are the index of a choice.
+            for_shots: For few-shot examples the row decides whether the prefix is a
+                column; for documents, the dataset decides.
         """
         self._fields = fields
         self._notes: list[str] = []

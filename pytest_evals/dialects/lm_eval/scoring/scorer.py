@@ -68,16 +68,16 @@ class Scorer:
     """Scores the documents of one task.
 
     Args:
-            metrics: Metrics to compute; with ``process_results``, only their
-                aggregation.
-            pipelines: Filter pipelines; each has its own scores.
-            repeats: Responses to each request, next to each other.
-            process_results: The task's own scoring, which replaces the metrics'.
+        metrics: Metrics to compute; with ``process_results``, only their
+            aggregation.
+        pipelines: Filter pipelines; each has its own scores.
+        repeats: Responses to each request, next to each other.
+        process_results: The task's own scoring, which replaces the metrics'.
 
-        Raises:
-            UnknownNameError: The output type or a metric is unknown.
-            EvalsError: A metric has invalid arguments, or two metrics or pipelines
-                share a name.
+    Raises:
+        UnknownNameError: The output type or a metric is unknown.
+        EvalsError: A metric has invalid arguments, or two metrics or pipelines
+            share a name.
     """
 
     output_type: str

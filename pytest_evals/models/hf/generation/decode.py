@@ -45,7 +45,7 @@ class Decoder(Protocol):
 
         Args:
             prompts: (T,) ids each; equal ones are adjacent.
-            again: Whether the next rows to come have the last of these prompts.
+            keeps_last: Whether the next rows to come have the last of these prompts.
             most: Tokens of a prompt that is read alone, or of a beginning, which may be
                 read at a time; 0 for all.
 
