@@ -29,6 +29,10 @@ from pytest_evals.store.history import EarlierRun
 Range = tuple[float, float]
 _SAME = 1e-6
 """Relative difference up to which a number is that of the results file."""
+_OTHER_NUMBER = (
+    "and the documents give {:.6g}: how this metric is aggregated is unknown here"
+)
+_NO_AVERAGE = "which no average of its tasks gives"
 
 
 class StoredDocuments(NamedTuple):
@@ -76,9 +80,9 @@ def task_result(
     metrics = metrics_of(run, name, _values(records), every, span)
     task = stored_task(run, name, [one.doc.id for one in records], metrics)
     result = summarise(task, records, len(records))
-    return replace(
-        result, metrics=tuple(_checked(run, name, m) for m in result.metrics)
-    )
+    stored = _of(run, "results", name)
+    found = tuple(_checked(one, stored, _OTHER_NUMBER) for one in result.metrics)
+    return replace(result, metrics=found)
 
 
 def stored_task(
@@ -318,17 +322,19 @@ def _check_range(task: str, name: str, values: Sequence[Any], span: Range) -> No
             )
 
 
-def _checked(run: EarlierRun, task: str, found: MetricResult) -> MetricResult:
-    """The metric, if its number is that of the results file."""
-    stored = _of(run, "results", task).get(found.key)
-    if found.estimate is None or not isinstance(stored, int | float):
+def _checked(
+    found: MetricResult, stored: Mapping[str, Any], fault: str
+) -> MetricResult:
+    """The metric, if its number is that of the results file; else with an error.
+    ``stored``: the numbers of that file; ``fault``: completes the error, with the
+    other number as ``{:.6g}``."""
+    value = stored.get(found.key)
+    if found.estimate is None or not isinstance(value, int | float):
         return found
-    if math.isclose(found.estimate.value, stored, rel_tol=_SAME, abs_tol=_SAME):
+    if math.isclose(found.estimate.value, value, rel_tol=_SAME, abs_tol=_SAME):
         return found
-    error = (
-        f"the results file has {stored:.6g}, and the documents give "
-        f"{found.estimate.value:.6g}: how this metric is aggregated is unknown here"
-    )
+    fault = fault.format(found.estimate.value)
+    error = f"the results file has {value:.6g}, {fault}"
     return replace(found, estimate=None, error=error)
 
 
@@ -359,19 +365,9 @@ def group_result(
         fits = (one for one in both if _is_stored(of([one]).metrics, stored))
         chosen.append(next(fits, both[0]))
     result = of(chosen)
-    checked = (_checked_average(one, stored) for one in result.metrics)
-    return replace(result, metrics=tuple(checked))
+    metrics = tuple(_checked(one, stored, _NO_AVERAGE) for one in result.metrics)
+    return replace(result, metrics=metrics)
 
 
 def _is_stored(metrics: Sequence[MetricResult], stored: Mapping[str, Any]) -> bool:
-    return bool(metrics) and not _checked_average(metrics[0], stored).error
-
-
-def _checked_average(found: MetricResult, stored: Mapping[str, Any]) -> MetricResult:
-    value = stored.get(found.key)
-    if found.estimate is None or not isinstance(value, int | float):
-        return found
-    if math.isclose(found.estimate.value, value, rel_tol=_SAME, abs_tol=_SAME):
-        return found
-    error = f"the results file has {value:.6g}, which no average of its tasks gives"
-    return replace(found, estimate=None, error=error)
+    return bool(metrics) and not _checked(metrics[0], stored, _NO_AVERAGE).error

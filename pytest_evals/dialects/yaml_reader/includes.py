@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +35,7 @@ def read_with_includes(path: Path) -> YamlFile:
 
 def subsection(file: YamlFile, *steps: Step) -> YamlFile:
     """Return a mapping inside a file, with its includes, as a separate file."""
-    values: Any = file.values
-    for step in steps:
-        values = values[step]
-    n = len(steps)
-    lines = {
-        path_keys[n:]: at
-        for path_keys, at in file.lines.items()
-        if path_keys[:n] == steps
-    }
-    lines.pop((), None)
-    return _resolve(YamlFile(path=file.path, values=values, lines=lines), (), {})
+    return _resolve(replace(file.inside(*steps), path=file.path), (), {})
 
 
 def override(base: YamlFile, upper: YamlFile) -> YamlFile:

@@ -76,6 +76,20 @@ class YamlFile:
         """Return the place of the first line of a string."""
         return self.texts.get(steps) or self.place(*steps)
 
+    def inside(self, *steps: Step) -> YamlFile:
+        """Return a mapping inside as a separate file, that of its first key."""
+        values: Any = self.values
+        for step in steps:
+            values = values[step]
+        n = len(steps)
+        lines, texts = (
+            {path[n:]: at for path, at in known.items() if path[:n] == steps}
+            for known in (self.lines, self.texts)
+        )
+        lines.pop((), None)
+        first = next(iter(lines.values()), Place(self.path))
+        return YamlFile(path=first.path, values=values, lines=lines, texts=texts)
+
     def written(self, container: Any) -> Mapping[Any, str]:
         """Return the unquoted scalars of a mapping or list that are not strings, as
         they are written: ``4.90``, ``007``, ``yes``, or an empty value."""

@@ -71,20 +71,6 @@ def kind_of(values: Mapping[Any, Any]) -> Kind | None:
     return None
 
 
-def subfile(file: YamlFile, *steps: Step) -> YamlFile:
-    """Return a mapping inside a file as a separate file."""
-    values: Any = file.values
-    for step in steps:
-        values = values[step]
-    n = len(steps)
-    lines = {path[n:]: at for path, at in file.lines.items() if path[:n] == steps}
-    texts = {path[n:]: at for path, at in file.texts.items() if path[:n] == steps}
-    lines.pop((), None)
-    first = next(iter(lines.values()), None)
-    path = first.path if first is not None else file.path
-    return YamlFile(path=path, values=values, lines=lines, texts=texts)
-
-
 def entities_in(file: YamlFile) -> Iterator[Entity]:
     """Yield the entity of a file; for a run file, also all entities that it lists."""
     kind = kind_of(file.values)
@@ -101,7 +87,7 @@ def entities_in(file: YamlFile) -> Iterator[Entity]:
 
 
 def _entity(kind: Kind, file: YamlFile, steps: tuple[Step, ...]) -> Entity:
-    part = subfile(file, *steps) if steps else file
+    part = file.inside(*steps) if steps else file
     if kind == "model" and isinstance(part.values.get(PROVIDER), str):
         part = _expand_provider(part)
     key = part.values.get("key")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.guests.latticeflow.entities import LISTS, Entity, subfile
+from pytest_evals.guests.latticeflow.entities import LISTS, Entity
 from pytest_evals.guests.latticeflow.fields import Keys
 from pytest_evals.guests.latticeflow.parameters import (
     Parameter,
@@ -85,7 +85,7 @@ def _run_file(
     evaluation = top.section("evaluation")
     top.close("a run file")
     if isinstance(top.values.get("evaluation"), dict):
-        part = subfile(file, "evaluation")
+        part = file.inside("evaluation")
         run = _evaluation(part, config, typed, sizes, problems)
     elif evaluation is None and config:
         message = "config has values for an evaluation, but the file has no evaluation"
