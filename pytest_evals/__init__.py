@@ -233,6 +233,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
+    __tracebackhide__ = True  # pytest shows the user's line only
     for module, names in _MODULES.items():
         if name in names:
             value = getattr(import_module(f"{__name__}.{module}"), name)

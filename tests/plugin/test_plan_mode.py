@@ -44,6 +44,13 @@ def test_plan_subtracts_stored_responses(suite, tiny_model_path):
     done.stdout.fnmatch_lines(["quiz    10        10  ~* tokens       0  *"])
 
 
+def test_plan_follows_the_list_of_tests(suite):
+    suite.task("quiz")
+    done = suite.run("evals", "--collect-only", "--evals-plan")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["*<DocItem quiz[[]q1]>", "*evals: plan*", "quiz *10 *"])
+
+
 def test_plan_needs_no_workers(suite):
     done = suite.run("evals", "--evals-plan", "-n2")
     assert done.ret == pytest.ExitCode.USAGE_ERROR

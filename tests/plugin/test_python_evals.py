@@ -372,6 +372,16 @@ def test_problems_of_an_eval_are_errors_without_traceback(bot, code, message):
     done.stdout.no_fnmatch_line("*dialects*")
 
 
+def test_an_unknown_name_of_the_package_is_an_error_with_the_line_that_uses_it(bot):
+    bot.makepyfile(test_it="import pytest_evals as ev\n\nev.contain('a')\n")
+    done = run(bot)
+    assert done.parseoutcomes() == {"errors": 1}
+    done.stdout.fnmatch_lines(
+        ["test_it.py:3: in <module>", "*did you mean 'contains'*"]
+    )
+    done.stdout.no_fnmatch_line("*__getattr__*")
+
+
 def test_an_exception_in_a_scorer_is_an_error_with_its_line(bot):
     bot.makepyfile(
         test_bot=BOT

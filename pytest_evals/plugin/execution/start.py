@@ -52,7 +52,9 @@ def start(config: pytest.Config) -> EvalSession:
 
 
 def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
-    if session.config.option.collectonly and session.assignment is None:
+    # A plan reads the files of documents, which are then below their tasks.
+    is_tree = session.config.option.collectonly and not session.options.plan
+    if is_tree and session.assignment is None:
         plugins.register(TreeLevels(), "evals-tree-levels")
     hooks = SessionHooks(session)
     plugins.register(hooks, NAME)
