@@ -155,7 +155,7 @@ def arguments(node: Documented) -> set[str] | None:
         slots = {
             one.value
             for x in node.body
-            if isinstance(x, ast.Assign)
+            if isinstance(x, ast.Assign) and ast.unparse(x.targets[0]) == "__slots__"
             for one in ast.walk(x.value)
             if isinstance(one, ast.Constant)
         }

@@ -302,9 +302,8 @@ def _change_mark(gone: str, come: str) -> str:
     end = " " * (gone[-1:].isspace() and come[-1:].isspace())  # before an equal word
     gone, come = (one.removesuffix(end) if end else one for one in (gone, come))
     removed = f"[-{abbreviated(gone, _LONGEST_CHANGE)}-]" if gone else ""
-    return (
-        removed + (f"{{+{abbreviated(come, _LONGEST_CHANGE)}+}}" if come else "") + end
-    )
+    added = f"{{+{abbreviated(come, _LONGEST_CHANGE)}+}}" if come else ""
+    return removed + added + end
 
 
 def _line(words: Sequence[str]) -> str:
